@@ -1,0 +1,61 @@
+// The commands: each takes its parsed arguments, writes its answer, and returns the process's exit code.
+//
+// 0: done. 1: done, and the answer is no (does not fit; a deadlock; a threshold exceeded). 2: bad input. 3: our bug.
+#ifndef ORRERY_CLI_COMMANDS_H_
+#define ORRERY_CLI_COMMANDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace orrery::cli {
+
+inline constexpr int kDone = 0;
+inline constexpr int kAnswerIsNo = 1;
+inline constexpr int kBadInput = 2;
+inline constexpr int kBug = 3;
+
+struct SpecArguments {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::vector<std::string> spec_path;
+};
+
+struct SimulateArguments {
+  SpecArguments spec;
+  bool json = false;
+  // Leaves the `simulator` object out of the JSON, so that results can be compared byte by byte.
+  bool no_simulator = false;
+  std::string output;
+  std::string trace;
+  std::vector<std::int64_t> trace_ranks;  // empty: one rank of each pipeline rank
+};
+int Simulate(const SimulateArguments& arguments);
+
+struct SpecListArguments {
+  std::string kind;  // empty: all
+  std::vector<std::string> spec_path;
+};
+int SpecList(const SpecListArguments& arguments);
+int SpecNew(const std::string& output);
+int SpecCheck(const SpecArguments& arguments);
+int SpecResolve(const SpecArguments& arguments, const std::string& output);
+
+struct ValidateArguments {
+  std::string kind;
+  std::string file;
+  std::vector<std::string> where;
+  std::string by = "source";
+  std::vector<std::string> spec_path;
+  bool json = false;
+  bool csv = false;
+  std::string output;
+  std::optional<double> max_median;
+  std::optional<double> max_p90;
+};
+int Validate(const ValidateArguments& arguments);
+
+}  // namespace orrery::cli
+
+#endif  // ORRERY_CLI_COMMANDS_H_

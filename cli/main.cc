@@ -1,0 +1,139 @@
+// Command line: parse, call, return.
+#include <CLI/CLI.hpp>
+
+#include <exception>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+
+namespace {
+
+using orrery::cli::SimulateArguments;
+using orrery::cli::SpecArguments;
+using orrery::cli::SpecListArguments;
+using orrery::cli::ValidateArguments;
+
+void AddSpecPath(CLI::App* command, std::vector<std::string>* spec_path) {
+  command->add_option("--spec-path", *spec_path, "Folder with your own models/, clusters/, ...; looked at first")
+      ->type_name("DIR");
+}
+
+void AddSpec(CLI::App* command, SpecArguments* spec) {
+  command->add_option("spec", spec->spec, "Run to read (.txtpb)")->required()->type_name("FILE");
+  command->add_option("--set", spec->overrides, "Override a field: parallelism.tp=4; may be repeated")
+      ->type_name("PATH=VALUE");
+  AddSpecPath(command, &spec->spec_path);
+}
+
+void AddOutput(CLI::App* command, std::string* output) {
+  command->add_option("-o,--output", *output, "Write here instead of to standard output")->type_name("FILE");
+}
+
+// Flags that are sugar for --set simulation.*.
+void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
+  const auto sugar = [&](const char* flag, const char* field, std::vector<std::pair<std::string, std::string>> values,
+                         const char* help) {
+    std::vector<std::string> names;
+    for (const auto& value : values) names.push_back(value.first);
+    command
+        ->add_option_function<std::string>(
+            flag,
+            [spec, field, values](const std::string& given) {
+              for (const auto& [name, value] : values) {
+                if (name == given) spec->overrides.push_back(std::string(field) + "=" + value);
+              }
+            },
+            help)
+        ->check(CLI::IsMember(names));
+  };
+  sugar("--fold", "simulation.fold", {{"on", "ON"}, {"off", "OFF"}},
+        "Simulate one rank of each class of ranks that cannot differ (on), or every rank (off)");
+  sugar("--granularity", "simulation.granularity", {{"chunk", "CHUNK"}, {"operator", "OPERATOR"}},
+        "One operation per pass of a stage, or per kernel");
+  sugar("--engine", "simulation.engine", {{"worklist", "WORKLIST"}, {"queue", "EVENT_QUEUE"}},
+        "How the programs are evaluated; the answer is the same");
+  command->add_option_function<std::string>(
+      "--iterations",
+      [spec](const std::string& given) { spec->overrides.push_back("simulation.iterations=" + given); },
+      "Iterations to replay");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Orrery: a discrete-event simulator of LLM training clusters"};
+  app.set_version_flag("--version", "orrery " ORRERY_VERSION);
+  app.require_subcommand(1);
+  int code = orrery::cli::kDone;
+
+  SimulateArguments simulate;
+  CLI::App* simulate_command = app.add_subcommand("simulate", "Predict a training run");
+  AddSpec(simulate_command, &simulate.spec);
+  AddSimulationFlags(simulate_command, &simulate.spec);
+  simulate_command->add_flag("--json", simulate.json, "Print JSON (docs/results.md)");
+  simulate_command->add_flag("--no-simulator", simulate.no_simulator, "Leave the simulator's own figures out of the JSON");
+  simulate_command->add_option("--trace", simulate.trace, "Write a Chrome/Perfetto timeline; gzip where it ends in .gz")
+      ->type_name("FILE");
+  simulate_command->add_option("--trace-ranks", simulate.trace_ranks, "Ranks of the timeline; default: one per pipeline rank")
+      ->delimiter(',')
+      ->type_name("RANK,...");
+  AddOutput(simulate_command, &simulate.output);
+  simulate_command->callback([&] { code = orrery::cli::Simulate(simulate); });
+
+  CLI::App* spec_command = app.add_subcommand("spec", "Presets and specs");
+  spec_command->require_subcommand(1);
+  SpecListArguments list;
+  CLI::App* list_command = spec_command->add_subcommand("list", "Print the presets");
+  list_command->add_option("kind", list.kind, "accelerators, clusters, models, profiles or software; default: all");
+  AddSpecPath(list_command, &list.spec_path);
+  list_command->callback([&] { code = orrery::cli::SpecList(list); });
+  std::string spec_output;
+  CLI::App* new_command = spec_command->add_subcommand("new", "Print a commented run to start from");
+  AddOutput(new_command, &spec_output);
+  new_command->callback([&] { code = orrery::cli::SpecNew(spec_output); });
+  SpecArguments check;
+  CLI::App* check_command = spec_command->add_subcommand("check", "Report everything that is wrong with a run");
+  AddSpec(check_command, &check);
+  check_command->callback([&] { code = orrery::cli::SpecCheck(check); });
+  SpecArguments resolve;
+  CLI::App* resolve_command = spec_command->add_subcommand("resolve", "Print a run with every default made explicit");
+  AddSpec(resolve_command, &resolve);
+  AddOutput(resolve_command, &spec_output);
+  resolve_command->callback([&] { code = orrery::cli::SpecResolve(resolve, spec_output); });
+
+  ValidateArguments validate;
+  CLI::App* validate_command = app.add_subcommand("validate", "Print predicted beside measured");
+  validate_command->add_option("kind", validate.kind, "What the table records: runs")->required();
+  validate_command->add_option("file", validate.file, "The table (.csv)")->required()->type_name("FILE");
+  validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
+      ->type_name("COLUMN=PREFIX");
+  validate_command->add_option("--by", validate.by, "Column to group by; default: source")->type_name("COLUMN");
+  validate_command->add_flag("--json", validate.json, "Print JSON");
+  validate_command->add_flag("--csv", validate.csv, "Print one line per predicted row");
+  validate_command->add_option("--max-median", validate.max_median, "Exit 1 where the median |error| exceeds this")
+      ->type_name("FRACTION");
+  validate_command->add_option("--max-p90", validate.max_p90, "Exit 1 where the 90th percentile exceeds this")
+      ->type_name("FRACTION");
+  AddSpecPath(validate_command, &validate.spec_path);
+  AddOutput(validate_command, &validate.output);
+  validate_command->callback([&] { code = orrery::cli::Validate(validate); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 prints help and version through exceptions as well; its own codes for errors become ours.
+    return app.exit(error) == 0 ? orrery::cli::kDone : orrery::cli::kBadInput;
+  }
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "internal error (please report it): " << error.what() << "\n";
+    return orrery::cli::kBug;
+  }
+}

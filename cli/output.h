@@ -1,0 +1,22 @@
+// Where commands write, and how errors end a process.
+#ifndef ORRERY_CLI_OUTPUT_H_
+#define ORRERY_CLI_OUTPUT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace orrery::cli {
+
+// To the file, or to standard output where `path` is empty. A file is replaced whole or not at all.
+absl::Status Write(std::string_view text, const std::string& path);
+
+// Prints the status to standard error; returns the exit code that its kind stands for.
+int Fail(const absl::Status& status);
+
+void Warn(std::string_view message);
+
+}  // namespace orrery::cli
+
+#endif  // ORRERY_CLI_OUTPUT_H_

@@ -1,0 +1,77 @@
+#include <chrono>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/environment.h"
+#include "cli/output.h"
+#include "reports/json.h"
+#include "reports/summary.h"
+#include "reports/trace.h"
+#include "reports/waterfall.h"
+#include "sim/training/simulate.h"
+
+namespace orrery::cli {
+namespace {
+
+// One rank of each pipeline rank: they all do different things, and nobody else does.
+std::vector<std::int64_t> RanksToTrace(const v1::Run& run, const std::vector<std::int64_t>& asked) {
+  if (!asked.empty()) return asked;
+  std::vector<std::int64_t> ranks;
+  const std::int64_t stride = run.parallelism().gpus() / run.parallelism().pp();
+  for (std::int64_t pp = 0; pp < run.parallelism().pp(); ++pp) ranks.push_back(pp * stride);
+  return ranks;
+}
+
+absl::Status WriteTrace(v1::Run run, const SimulateArguments& arguments) {
+  training::SimulateOptions options;
+  options.traced_ranks = RanksToTrace(run, arguments.trace_ranks);
+  for (const std::int64_t rank : options.traced_ranks) {
+    if (rank < 0 || rank >= run.parallelism().gpus()) {
+      return absl::InvalidArgumentError(absl::StrCat("--trace-ranks: rank ", rank, "; allowed: 0 to ",
+                                                     run.parallelism().gpus() - 1));
+    }
+  }
+  // Every kernel is shown, whatever the spec simulates: both granularities have the same timeline.
+  run.mutable_simulation()->set_granularity(v1::OPERATOR);
+  const absl::StatusOr<training::Result> result = training::Simulate(run, options);
+  if (!result.ok()) return result.status();
+  const std::string json = reports::TraceJson(*result);
+  return arguments.trace.ends_with(".gz") ? WriteGzip(arguments.trace, json) : WriteFile(arguments.trace, json);
+}
+
+}  // namespace
+
+int Simulate(const SimulateArguments& arguments) {
+  const auto started = std::chrono::steady_clock::now();
+  const absl::StatusOr<spec::LoadedRun> loaded =
+      spec::LoadRun(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
+  if (!loaded.ok()) return Fail(loaded.status());
+  for (const std::string& warning : loaded->warnings) Warn(warning);
+  absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
+  if (!result.ok()) return Fail(result.status());
+  result->warnings.insert(result->warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
+  const absl::StatusOr<reports::Waterfall> waterfall = reports::MakeWaterfall(loaded->run, *result);
+  if (!waterfall.ok()) return Fail(waterfall.status());
+  if (!arguments.trace.empty()) {
+    const absl::Status written = WriteTrace(loaded->run, arguments);
+    if (!written.ok()) return Fail(written);
+  }
+  const reports::Provenance provenance{.version = ORRERY_VERSION,
+                                       .spec_sha256 = loaded->sha256,
+                                       .profile = loaded->profile,
+                                       .software = loaded->software};
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
+  const reports::SimulatorCost cost{.wall_seconds = wall.count(), .peak_rss_bytes = PeakResidentBytes()};
+  const std::string text =
+      arguments.json
+          ? reports::ResultJson(*result, *waterfall, provenance, arguments.no_simulator ? nullptr : &cost)
+          : reports::Summary(*result, *waterfall, provenance, cost);
+  const absl::Status written = Write(text, arguments.output);
+  if (!written.ok()) return Fail(written);
+  return result->Fits() ? kDone : kAnswerIsNo;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,257 @@
+#include "proto/checks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace orrery::spec {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+// Enum names and the names in profiles meet in one spelling.
+std::string Canonical(const std::string& name) {
+  return absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}});
+}
+
+class Checker {
+ public:
+  Checker(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics)
+      : run_(run), parallelism_(run.parallelism()), origins_(origins), diagnostics_(diagnostics) {}
+
+  void Check() {
+    CheckWorld();
+    CheckCluster();
+    CheckBatch();
+    CheckTensorParallelism();
+    CheckSequenceParallelism();
+    CheckStages();
+    CheckMessages();
+    CheckPeaks();
+    CheckAttention();
+    CheckSlowGpus();
+  }
+
+ private:
+  bool Good(const Paths& paths) const {
+    for (const std::string& path : paths) {
+      if (diagnostics_->IsBad(path)) return false;
+    }
+    return true;
+  }
+
+  // Reports at the first of `paths` that an override set, else that the file wrote, else that anybody wrote: what was said
+  // last is what is wrong most often, and what a preset says most rarely.
+  void Fail(const Paths& paths, const std::string& message) {
+    const auto written_by = [&](Diagnostics::Author author) {
+      return std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
+        return origins_.Has(path) && diagnostics_->AuthorOf(origins_.Nearest(path)) == author;
+      });
+    };
+    auto blamed = paths.end();
+    for (const auto author : {Diagnostics::Author::kOverride, Diagnostics::Author::kFile, Diagnostics::Author::kPreset}) {
+      if (blamed == paths.end()) blamed = written_by(author);
+    }
+    if (blamed == paths.end()) blamed = paths.begin();
+    diagnostics_->Error(origins_.Nearest(*blamed), *blamed, message);
+  }
+
+  void CheckWorld() {
+    const Paths paths = {"parallelism.gpus", "parallelism.dp", "parallelism.tp", "parallelism.pp", "parallelism.cp"};
+    if (!Good(paths)) return;
+    const std::int64_t product = parallelism_.tp() * parallelism_.pp() * parallelism_.cp() * parallelism_.dp();
+    if (parallelism_.gpus() != product) {
+      Fail(paths, absl::StrCat("gpus = ", parallelism_.gpus(), " is not tp x pp x cp x dp = ", parallelism_.tp(), " x ",
+                               parallelism_.pp(), " x ", parallelism_.cp(), " x ", parallelism_.dp(),
+                               "; allowed: gpus = ", product));
+    }
+  }
+
+  void CheckCluster() {
+    const v1::Cluster& cluster = run_.cluster();
+    const Paths paths = {"cluster.nodes",  "parallelism.gpus", "parallelism.dp",
+                         "parallelism.tp", "parallelism.pp",   "cluster.node.gpus"};
+    if (Good(paths)) {
+      const std::int64_t gpus = cluster.nodes() * cluster.node().gpus();
+      const std::int64_t needed = (parallelism_.gpus() + cluster.node().gpus() - 1) / cluster.node().gpus();
+      if (gpus < parallelism_.gpus()) {
+        Fail(paths, absl::StrCat("the cluster has ", cluster.nodes(), " nodes x ", cluster.node().gpus(), " GPUs = ", gpus,
+                                 ", the run needs ", parallelism_.gpus(), "; allowed: cluster.nodes of at least ", needed,
+                                 ", or a run on at most ", gpus, " GPUs"));
+      }
+    }
+    if (Good({"cluster.node.nics", "cluster.node.gpus"}) && cluster.node().gpus() % cluster.node().nics() != 0 &&
+        cluster.node().nics() % cluster.node().gpus() != 0) {
+      Fail({"cluster.node.nics", "cluster.node.gpus"},
+           absl::StrCat(cluster.node().nics(), " nics cannot be shared evenly by ", cluster.node().gpus(),
+                        " gpus; allowed: a divisor or a multiple of ", cluster.node().gpus()));
+    }
+  }
+
+  void CheckBatch() {
+    const Paths paths = {"training.global_batch", "training.micro_batch", "parallelism.dp"};
+    if (!Good(paths)) return;
+    const std::int64_t unit = parallelism_.dp() * run_.training().micro_batch();
+    if (run_.training().global_batch() % unit != 0) {
+      Fail(paths, absl::StrCat("a global batch of ", run_.training().global_batch(),
+                               " sequences does not divide into dp x micro_batch = ", parallelism_.dp(), " x ",
+                               run_.training().micro_batch(), "; allowed: a multiple of ", unit));
+    }
+  }
+
+  void CheckTensorParallelism() {
+    if (!Good({"parallelism.tp"})) return;
+    const auto divides = [&](const std::string& what, std::int64_t count) {
+      const std::string path = absl::StrCat("model.", what);
+      if (Good({path}) && count % parallelism_.tp() != 0) {
+        Fail({"parallelism.tp", path}, absl::StrCat("tp = ", parallelism_.tp(), " does not divide ", path, " = ", count,
+                                                    "; allowed: a divisor of ", count));
+      }
+    };
+    divides("heads", run_.model().heads());
+    divides("ffn_hidden", run_.model().ffn_hidden());
+  }
+
+  void CheckSequenceParallelism() {
+    if (!Good({"parallelism.sequence_parallel", "parallelism.tp"}) || !parallelism_.sequence_parallel()) return;
+    if (parallelism_.tp() == 1) {
+      Fail({"parallelism.sequence_parallel", "parallelism.tp"},
+           "sequence_parallel is true with tp = 1; allowed: false, or tp from 2");
+    } else if (Good({"training.seq_len"}) && run_.training().seq_len() % parallelism_.tp() != 0) {
+      Fail({"training.seq_len", "parallelism.tp"},
+           absl::StrCat("a sequence of ", run_.training().seq_len(), " tokens cannot be sharded over tp = ",
+                        parallelism_.tp(), " (sequence_parallel); allowed: a multiple of ", parallelism_.tp()));
+    }
+  }
+
+  void CheckStages() {
+    const std::int64_t chunks = parallelism_.virtual_stages();
+    const Paths paths = {"parallelism.virtual_stages", "parallelism.pp", "model.layers"};
+    if (!Good({"parallelism.virtual_stages", "parallelism.pp"})) return;
+    if (chunks > 1 && parallelism_.pp() == 1) {
+      Fail(paths, absl::StrCat("virtual_stages = ", chunks, " with pp = 1; allowed: 1, or pp from 2"));
+    } else if (Good({"model.layers"}) && run_.model().layers() % (parallelism_.pp() * chunks) != 0) {
+      Fail(chunks > 1 ? paths : Paths{"parallelism.pp", "model.layers"},
+           absl::StrCat("model.layers = ", run_.model().layers(), " do not divide by pp x virtual_stages = ",
+                        parallelism_.pp(), " x ", chunks, "; allowed: a product that divides ", run_.model().layers()));
+    }
+    const std::string& schedule = run_.schedule().name();
+    if (chunks > 1 && (schedule == "1f1b" || schedule == "gpipe")) {
+      Fail({"schedule.name", "parallelism.virtual_stages"},
+           absl::StrCat("schedule ", schedule, " has one stage per rank, virtual_stages = ", chunks,
+                        "; allowed: interleaved-1f1b, or virtual_stages: 1"));
+    }
+    if (Good({"software.message_mode"}) && chunks > 1 && run_.software().message_mode() == v1::BLOCKING) {
+      Fail({"software.message_mode", "parallelism.virtual_stages"},
+           absl::StrCat("found BLOCKING with virtual_stages = ", chunks, "; allowed: EAGER, BATCHED, or virtual_stages: 1"));
+    }
+  }
+
+  // Scatter/gather cuts the tensor between two stages into tp equal parts.
+  void CheckMessages() {
+    const Paths paths = {"parallelism.tp", "training.seq_len", "training.micro_batch", "model.hidden"};
+    if (!Good(paths) || !Good({"software.scatter_gather"}) || !run_.software().scatter_gather()) return;
+    const std::int64_t tp = parallelism_.tp();
+    // The factors may overflow together; their remainders cannot.
+    const std::int64_t remainder = (run_.training().seq_len() % tp) * (run_.training().micro_batch() % tp) % tp *
+                                   (run_.model().hidden() % tp) % tp;
+    if (remainder != 0) {
+      Fail(paths, absl::StrCat("pipeline messages of micro_batch x seq_len x hidden = ", run_.training().micro_batch(), " x ",
+                               run_.training().seq_len(), " x ", run_.model().hidden(), " values cannot be cut into tp = ",
+                               tp, " parts; allowed: a tp that divides their number, or software.scatter_gather: false"));
+    }
+  }
+
+  void CheckPeaks() {
+    std::set<v1::DataType> known;
+    std::vector<std::string> names;
+    const auto& peaks = run_.cluster().accelerator().peak();
+    for (int i = 0; i < peaks.size(); ++i) {
+      const std::string path = absl::StrCat("cluster.accelerator.peak[", i, "].data_type");
+      if (!Good({path})) return;
+      if (!known.insert(peaks[i].data_type()).second) {
+        Fail({path}, absl::StrCat(v1::DataType_Name(peaks[i].data_type()), " is listed twice; allowed: once"));
+      }
+      names.push_back(v1::DataType_Name(peaks[i].data_type()));
+    }
+    if (Good({"training.precision", "cluster.accelerator.peak"}) && !known.contains(run_.training().precision())) {
+      Fail({"training.precision", "cluster.accelerator.peak"},
+           absl::StrCat("the accelerator states no peak for ", v1::DataType_Name(run_.training().precision()),
+                        "; allowed: one of ", absl::StrJoin(names, ", ")));
+    }
+  }
+
+  void CheckAttention() {
+    if (!Good({"software.attention_kernel"})) return;
+    const v1::AttentionKernel kernel = run_.software().attention_kernel();
+    if (kernel == v1::UNFUSED) {
+      if (Good({"model.attention_window"}) && run_.model().attention_window() > 0) {
+        Fail({"model.attention_window", "software.attention_kernel"},
+             absl::StrCat("a window of ", run_.model().attention_window(),
+                          " tokens with attention kernel UNFUSED, which computes all scores; allowed: 0, or kernel "
+                          "FLASH_ATTENTION_1 or FLASH_ATTENTION_2"));
+      }
+      return;  // priced as GEMMs and a softmax
+    }
+    if (!Good({"cluster.accelerator.profile.attention"})) return;
+    std::vector<std::string> names;
+    for (const v1::AttentionProfile& entry : run_.cluster().accelerator().profile().attention()) {
+      if (Canonical(entry.kernel()) == v1::AttentionKernel_Name(kernel)) return CheckHeadDim(entry);
+      names.push_back(Canonical(entry.kernel()));
+    }
+    names.push_back("UNFUSED");
+    Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},
+         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel), "; allowed: one of ",
+                      absl::StrJoin(names, ", ")));
+  }
+
+  // Smaller heads are padded to the next size that has a kernel; larger ones have none.
+  void CheckHeadDim(const v1::AttentionProfile& entry) {
+    if (!Good({"model.head_dim", "cluster.accelerator.profile.attention"}) || entry.head_dims().empty()) return;
+    const std::int64_t largest = *std::max_element(entry.head_dims().begin(), entry.head_dims().end());
+    if (run_.model().head_dim() > largest) {
+      Fail({"model.head_dim", "model.heads", "software.attention_kernel"},
+           absl::StrCat("no kernel of ", entry.kernel(), " has heads of ", run_.model().head_dim(),
+                        " elements; allowed: up to ", largest, ", or attention_kernel UNFUSED"));
+    }
+  }
+
+  void CheckSlowGpus() {
+    std::map<std::int64_t, int> first;
+    const auto& slow = run_.perturbation().slow_gpus();
+    for (int i = 0; i < slow.size(); ++i) {
+      const std::string path = absl::StrCat("perturbation.slow_gpus[", i, "].rank");
+      if (!Good({path})) continue;
+      const auto [it, is_new] = first.emplace(slow[i].rank(), i);
+      if (!is_new) {
+        Fail({path}, absl::StrCat("rank ", slow[i].rank(), " is listed already by slow_gpus[", it->second,
+                                  "]; allowed: once"));
+      }
+      if (Good({"parallelism.gpus"}) && slow[i].rank() >= parallelism_.gpus()) {
+        Fail({path}, absl::StrCat("found ", slow[i].rank(), " in a world of ", parallelism_.gpus(),
+                                  "; allowed: a whole number from 0 to ", parallelism_.gpus() - 1));
+      }
+    }
+  }
+
+  const v1::Run& run_;
+  const v1::Parallelism& parallelism_;
+  const Origins& origins_;
+  Diagnostics* diagnostics_;
+};
+
+}  // namespace
+
+void CheckAcrossFields(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics) {
+  Checker(run, origins, diagnostics).Check();
+}
+
+}  // namespace orrery::spec

@@ -1,0 +1,24 @@
+// Fills in what the user left out, as the comments of the schema say.
+#ifndef ORRERY_PROTO_DEFAULTS_H_
+#define ORRERY_PROTO_DEFAULTS_H_
+
+#include <string>
+
+#include "orrery/v1/run.pb.h"
+#include "proto/origins.h"
+
+namespace orrery::spec {
+
+// The cluster preset that the software level names for the accelerator of a run that names no cluster. Before
+// the cluster is expanded, after the software is.
+void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);
+
+// Of a model that stands at `path`.
+void FillModelDefaults(const std::string& path, v1::Model* model, const Origins& origins, Diagnostics* diagnostics);
+
+// Everything else, after presets. Fields that cannot be derived stay empty, and the rules report them.
+void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);
+
+}  // namespace orrery::spec
+
+#endif  // ORRERY_PROTO_DEFAULTS_H_

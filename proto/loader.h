@@ -1,0 +1,79 @@
+// The spec loader: from a .txtpb that a user wrote to a Run in which everything is explicit.
+//
+//   text -> fields with positions -> --set overrides -> presets underneath -> defaults -> rules -> cross-field checks
+//
+// A resolved Run has every field that its rule calls required, so the layers above read fields without asking whether
+// they are there. All errors of a spec are found in one go and reported in order of position, each as
+//
+//   file:line:column: field.path: what was found; what is allowed
+//
+// `preset` fields are empty after resolution; `name` says what was loaded, unless the user named it otherwise.
+#ifndef ORRERY_PROTO_LOADER_H_
+#define ORRERY_PROTO_LOADER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "orrery/v1/run.pb.h"
+
+namespace orrery::spec {
+
+struct LoadOptions {
+  // Folders that hold models/, accelerators/, clusters/, software/ and profiles/; an earlier one hides a later one. The
+  // users' own come first, the shipped specs/ last.
+  std::vector<std::string> spec_path;
+  // `path=value`, as given to --set: "parallelism.tp=4", "model.preset=gpt-22b", "perturbation.jitter={mode: EXPECTED}",
+  // "perturbation.slow_gpus={rank: 3 factor: 1.1}" (a list is replaced), "perturbation.slow_gpus[0].factor=1.2". They are
+  // applied in this order as if the user had written them in the file, those with an index after the presets are known.
+  std::vector<std::string> overrides;
+};
+
+// One thing that is wrong with a spec.
+struct SpecError {
+  std::string file = {};  // name of the file, or "--set path=value"; empty for a Run that code built
+  int line = 0;      // from 1; 0 where there is none
+  int column = 0;    // from 1
+  std::string field = {};
+  std::string message = {};
+
+  std::string ToString() const;
+};
+
+struct LoadedRun {
+  v1::Run run;
+  // Of the resolved text without simulation.fold, granularity and engine, which must not change any answer.
+  std::string sha256;
+  std::string profile;   // name of the accelerator's profile
+  std::string software;  // name of the software level
+  std::vector<std::string> warnings;
+};
+
+// INVALID_ARGUMENT whose message joins the errors, one a line; `errors`, where given, gets them one by one.
+absl::StatusOr<LoadedRun> LoadRun(const std::string& path, const LoadOptions& options,
+                                  std::vector<SpecError>* errors = nullptr);
+// `filename` stands in messages only.
+absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::string& filename,
+                                          const LoadOptions& options, std::vector<SpecError>* errors = nullptr);
+// For runs that code builds; presets may be named and defaults left out as in a file.
+absl::StatusOr<LoadedRun> ResolveRun(const v1::Run& run, const LoadOptions& options,
+                                     std::vector<SpecError>* errors = nullptr);
+
+// Fills `message` (Model, Accelerator, Cluster, Software or Profile) from the preset `name` and checks it against its rules.
+absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message);
+
+// Kinds of presets, which are also the folders: accelerators, clusters, models, profiles, software.
+std::vector<std::string> PresetKinds();
+// Names in order, each once. INVALID_ARGUMENT lists the kinds when there is no such kind.
+absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, const LoadOptions& options);
+
+// The text of a resolved run, with its header; loading it gives the same run and the same text.
+std::string ResolvedText(const v1::Run& run);
+// A commented run to start from, with every field's range and default; it loads with the shipped specs.
+std::string NewRunText();
+
+}  // namespace orrery::spec
+
+#endif  // ORRERY_PROTO_LOADER_H_

@@ -1,0 +1,83 @@
+// Where every field of a message was written, and the errors found so far. Used inside the loader only.
+#ifndef ORRERY_PROTO_ORIGINS_H_
+#define ORRERY_PROTO_ORIGINS_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/loader.h"
+
+namespace orrery::spec {
+
+// A place in a source of `Diagnostics`. Overrides have no line. Sources are numbered in the order in which they were read:
+// the user's file, the overrides, then presets.
+struct Position {
+  int source = -1;  // -1: the field was built by code
+  int line = 0;
+  int column = 0;
+};
+
+// Field path ("cluster.accelerator.peak[0].data_type") -> where it was written.
+class Origins {
+ public:
+  void Set(const std::string& path, Position position) { positions_[path] = position; }
+  bool Has(const std::string& path) const { return positions_.contains(path); }
+  // Of the field itself or of the innermost message around it that was written somewhere.
+  Position Nearest(std::string path) const;
+  // Forgets `path` and everything inside it.
+  void Erase(const std::string& path);
+  // Takes over what `above` knows; its positions win.
+  void Overlay(const Origins& above);
+
+ private:
+  std::map<std::string, Position> positions_;
+};
+
+// "a" + "b" -> "a.b"; "" + "b" -> "b".
+std::string JoinPath(std::string_view parent, std::string_view field);
+
+class Diagnostics {
+ public:
+  enum class Author { kFile, kOverride, kPreset };
+
+  // Number of a new source.
+  int AddSource(std::string name, Author author);
+  // The source must exist.
+  Author AuthorOf(Position position) const { return sources_[static_cast<std::size_t>(position.source)].author; }
+
+  void Error(Position position, const std::string& path, const std::string& message);
+  void Warn(std::string message) { warnings_.push_back(std::move(message)); }
+
+  // Whether an error was reported for `path` or something around it: what depends on it is not judged again.
+  bool IsBad(std::string path) const;
+  // Silences what could still be said about `path` without saying anything itself.
+  void MarkBad(const std::string& path) { bad_.insert(path); }
+  bool ok() const { return errors_.empty(); }
+  // Errors beyond the first thousand, which are counted and not kept: something else was read than a spec.
+  int dropped() const { return dropped_; }
+  // In order of position.
+  std::vector<SpecError> Sorted() const;
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  struct Source {
+    std::string name;
+    Author author;
+  };
+  struct Entry {
+    Position position;
+    SpecError error;
+  };
+  std::vector<Source> sources_;
+  std::vector<Entry> errors_;
+  int dropped_ = 0;
+  std::set<std::string> bad_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace orrery::spec
+
+#endif  // ORRERY_PROTO_ORIGINS_H_

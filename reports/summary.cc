@@ -1,0 +1,162 @@
+#include "reports/summary.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/format.h"
+#include "base/text_table.h"
+#include "reports/time_classes.h"
+
+namespace orrery::reports {
+namespace {
+
+using Align = TextTable::Align;
+
+std::string Seconds(Time time) { return FormatFixed(SecondsFromTime(time), 3); }
+
+// "8.57 s" would lose digits that users compare.
+std::string LongSeconds(Time time) { return absl::StrCat(FormatFixed(SecondsFromTime(time), 3), " s"); }
+
+std::string_view ActionName(schedules::ActionKind kind) {
+  switch (kind) {
+    case schedules::ActionKind::kForward:
+      return "forward";
+    case schedules::ActionKind::kBackward:
+      return "backward";
+    case schedules::ActionKind::kInputGradient:
+      return "input gradient";
+    case schedules::ActionKind::kWeightGradient:
+      return "weight gradient";
+  }
+  return "";
+}
+
+std::string_view OrUnnamed(const std::string& name) { return name.empty() ? "(unnamed)" : std::string_view(name); }
+
+std::string Heading(const training::Result& result) {
+  const v1::Run& run = result.plan->run;
+  const v1::Parallelism& parallelism = run.parallelism();
+  std::string text = absl::StrCat(std::string(OrUnnamed(run.name())), ": ", std::string(OrUnnamed(run.model().name())),
+                                  " on ", FormatCount(result.gpus), " x ",
+                                  std::string(OrUnnamed(run.cluster().accelerator().name())), "\n");
+  absl::StrAppend(&text, "TP ", parallelism.tp(), ", PP ", parallelism.pp(), ", DP ", parallelism.dp(),
+                  parallelism.sequence_parallel() ? ", sequence parallel" : "", ", ZeRO-", parallelism.zero_stage(),
+                  "; schedule ", run.schedule().name());
+  if (result.plan->chunks > 1) absl::StrAppend(&text, " with ", result.plan->chunks, " stages per rank");
+  absl::StrAppend(&text, "; ", FormatCount(result.plan->micro_batches), " micro-batches of ",
+                  run.training().micro_batch(), " x ", FormatCount(run.training().seq_len()), " tokens\n");
+  return text;
+}
+
+std::string Headline(const training::Result& result) {
+  const double seconds = SecondsFromTime(result.iteration_time);
+  const v1::Run& run = result.plan->run;
+  const std::string convention =
+      absl::StrCat("convention \"", run.simulation().flops_convention(), "\", peak ",
+                   FormatFixed(result.peak.count() / 1e12, 1), " TFLOP/s");
+  std::string text;
+  const auto line = [&](std::string_view name, const std::string& value, const std::string& note) {
+    absl::StrAppend(&text, "  ", std::string(name), std::string(name.size() < 26 ? 26 - name.size() : 1, ' '), value,
+                    note.empty() ? "" : "   ", note, "\n");
+  };
+  line("iteration time", LongSeconds(result.iteration_time),
+       absl::StrCat("first iteration ", LongSeconds(result.first_iteration_time)));
+  line("tokens/s", FormatCount(static_cast<std::int64_t>(result.tokens / seconds)),
+       absl::StrCat(FormatFixed(result.tokens / seconds / static_cast<double>(result.gpus), 1), " per GPU"));
+  line("MFU", FormatPercent(result.Mfu()), convention);
+  line("HFU", FormatPercent(result.Hfu()), "with recomputed FLOPs");
+  line("bubble", FormatPercent(result.Fraction(engine::TimeClass::kBubble)),
+       absl::StrCat("of all rank-time; largest span bubble ", FormatPercent(result.span_bubble_fraction)));
+  line("exposed communication", FormatPercent(result.ExposedCommunicationFraction()),
+       absl::StrCat("tp ", FormatPercent(result.Fraction(engine::TimeClass::kExposedTp)), ", pp ",
+                    FormatPercent(result.Fraction(engine::TimeClass::kExposedPp)), ", dp ",
+                    FormatPercent(result.Fraction(engine::TimeClass::kExposedDp))));
+  return text;
+}
+
+std::string TimeAccount(const training::Result& result) {
+  TextTable table({{"where time goes", Align::kLeft},
+                   {"seconds", Align::kRight},
+                   {"share", Align::kRight},
+                   {"", Align::kLeft}});
+  for (const NamedTimeClass& named : TimeClasses()) {
+    const double fraction = result.Fraction(named.time_class);
+    if (fraction == 0) continue;
+    table.AddRow({std::string(named.key), FormatFixed(fraction * SecondsFromTime(result.iteration_time), 3),
+                  FormatPercent(fraction), std::string(named.description)});
+  }
+  return table.Render();
+}
+
+std::string WaterfallTable(const training::Result& result, const Waterfall& waterfall) {
+  TextTable table({{"from peak to achieved", Align::kLeft},
+                   {"seconds", Align::kRight},
+                   {"MFU points", Align::kRight},
+                   {"MFU", Align::kRight},
+                   {"", Align::kLeft}});
+  double mfu = 1;
+  const auto row = [&](std::string_view name, Time time, double points, std::string_view note) {
+    mfu -= points;
+    table.AddRow({std::string(name), Seconds(time), FormatFixed(-100 * points, 1), FormatPercent(mfu), std::string(note)});
+  };
+  const Time ideal = TimeFromSeconds(result.model_flops.count() /
+                                     (static_cast<double>(result.gpus) * result.peak.count()));
+  table.AddRow({"model FLOPs at peak", Seconds(ideal), "", "100.0 %"});
+  row("remainder", waterfall.remainder, waterfall.remainder_mfu, "uneven stages, FLOPs the convention leaves out");
+  for (auto step = waterfall.steps.rbegin(); step != waterfall.steps.rend(); ++step) {
+    row(step->name, step->time, step->mfu, step->note);
+  }
+  return table.Render();
+}
+
+std::string MemoryTable(const training::Result& result) {
+  TextTable table({{"GiB by pipeline rank", Align::kLeft},
+                   {"weights", Align::kRight},
+                   {"gradients", Align::kRight},
+                   {"optimizer", Align::kRight},
+                   {"activations", Align::kRight},
+                   {"logits", Align::kRight},
+                   {"buffers", Align::kRight},
+                   {"runtime", Align::kRight},
+                   {"peak", Align::kRight},
+                   {"reached in", Align::kLeft}});
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  const auto gib = [&](Bytes bytes) { return FormatFixed(static_cast<double>(bytes.count()) / kGiB, 2); };
+  Bytes peak;
+  for (const training::PipelineRankResult& rank : result.pipeline_ranks) {
+    const memory::Ledger& memory = rank.memory;
+    peak = std::max(peak, memory.DevicePeak());
+    table.AddRow({absl::StrCat(rank.pipeline_rank), gib(memory.weights), gib(memory.gradients), gib(memory.optimizer),
+                  gib(memory.activations), gib(memory.logits), gib(memory.buffers), gib(memory.runtime),
+                  gib(memory.DevicePeak()),
+                  absl::StrCat(std::string(ActionName(rank.peak.action)), " of chunk ", rank.peak.chunk,
+                               ", micro-batch ", rank.peak.micro_batch)});
+  }
+  const std::string verdict =
+      absl::StrCat(result.Fits() ? "fits: " : "DOES NOT FIT: ", gib(peak), " of ",
+                   gib(Bytes(result.memory_capacity)), " GiB on the fullest rank\n");
+  return absl::StrCat(table.Render(), verdict);
+}
+
+}  // namespace
+
+std::string Summary(const training::Result& result, const Waterfall& waterfall, const Provenance& provenance,
+                    const SimulatorCost& cost) {
+  const v1::Run& run = result.plan->run;
+  const v1::Jitter& jitter = run.perturbation().jitter();
+  std::string text = absl::StrCat(Heading(result), "\n", Headline(result), "\n", TimeAccount(result), "\n",
+                                  WaterfallTable(result, waterfall), "\n", MemoryTable(result), "\n");
+  absl::StrAppend(&text, "computed from software level ", provenance.software, ", profile ", provenance.profile,
+                  ", cluster ", run.cluster().name(),
+                  jitter.mode() == v1::NO_JITTER
+                      ? ", no jitter"
+                      : absl::StrCat(jitter.mode() == v1::EXPECTED ? ", expected" : ", sampled", " jitter of ",
+                                     FormatPercent(jitter.sigma(), 2)),
+                  "; spec ", provenance.spec_sha256.substr(0, 12), ", orrery ", provenance.version, "\n");
+  absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations", result.periodic ? " until periodic" : "",
+                  ": ", FormatCount(result.tasks), " tasks of ", FormatCount(result.ranks_simulated), " distinct ranks in ",
+                  FormatSeconds(cost.wall_seconds), "\n");
+  return text;
+}
+
+}  // namespace orrery::reports

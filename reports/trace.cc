@@ -1,0 +1,191 @@
+#include "reports/trace.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/format.h"
+#include "sim/training/model_states.h"
+
+namespace orrery::reports {
+namespace {
+
+using engine::Op;
+using engine::OpKind;
+using engine::TracedSpan;
+using training::OpLabel;
+using training::OpRole;
+
+constexpr std::int64_t kPicosecondsPerMicrosecond = 1000000;
+
+// Microseconds with six decimals, exactly.
+std::string Microseconds(Time time) {
+  const std::int64_t count = time.count();
+  std::string fraction = absl::StrCat(count % kPicosecondsPerMicrosecond);
+  fraction.insert(0, 6 - fraction.size(), '0');
+  return absl::StrCat(count / kPicosecondsPerMicrosecond, ".", fraction);
+}
+
+std::string_view ActionLetter(schedules::ActionKind kind) {
+  switch (kind) {
+    case schedules::ActionKind::kForward:
+      return "F";
+    case schedules::ActionKind::kBackward:
+      return "B";
+    case schedules::ActionKind::kInputGradient:
+      return "I";
+    case schedules::ActionKind::kWeightGradient:
+      return "W";
+  }
+  return "";
+}
+
+std::string NameOf(const OpLabel& label) {
+  switch (label.role) {
+    case OpRole::kIterationBegin:
+      return "iteration begins";
+    case OpRole::kInput:
+      return "input";
+    case OpRole::kParameterGather:
+      return absl::StrCat("all-gather parameters, chunk ", label.chunk);
+    case OpRole::kPass:
+      return absl::StrCat(std::string(ActionLetter(label.action)), label.micro_batch, " chunk ", label.chunk);
+    case OpRole::kExchange:
+      return "pipeline exchange";
+    case OpRole::kGradientReduction:
+      return absl::StrCat("reduce gradients, chunk ", label.chunk);
+    case OpRole::kGradientWait:
+      return "wait for gradients";
+    case OpRole::kEmbeddingReduction:
+      return "reduce embedding gradients";
+    case OpRole::kNormBarrier:
+      return "gradient norm";
+    case OpRole::kSlowestWait:
+      return "wait for the slowest rank";
+    case OpRole::kOptimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
+// Writes the events of one rank. Slices of a thread nest because inner ones are cut to their outer one.
+class RankWriter {
+ public:
+  RankWriter(const training::Result& result, const training::TracedRank& rank, std::string* out)
+      : result_(result), rank_(rank), out_(*out), end_(result.iteration_time) {}
+
+  void Write() {
+    Meta("process_name", -1,
+         absl::StrCat("rank ", rank_.rank, " (pipeline rank ", rank_.pipeline_rank, ")"));
+    static constexpr std::array<std::string_view, training::kStreams> kStreamNames = {"compute", "data-parallel",
+                                                                                      "input"};
+    for (int stream = 0; stream < training::kStreams; ++stream) {
+      Meta("thread_name", stream, kStreamNames[static_cast<std::size_t>(stream)]);
+    }
+    for (std::size_t i = 0; i < rank_.spans.size();) i = WriteGroup(i);
+    WriteMemory();
+  }
+
+ private:
+  const Op& OpOf(const TracedSpan& span) const { return rank_.program->ops[static_cast<std::size_t>(span.op)]; }
+  const OpLabel& LabelOf(const TracedSpan& span) const {
+    return rank_.labels->ops[static_cast<std::size_t>(OpOf(span).tag)];
+  }
+
+  // The spans that one pass was cut into, as one slice with its operators inside; any other span alone.
+  std::size_t WriteGroup(std::size_t first) {
+    const TracedSpan& span = rank_.spans[first];
+    std::size_t last = first + 1;
+    if (LabelOf(span).role != OpRole::kPass) {
+      Slice(span.stream, NameOf(LabelOf(span)), span.ready, span.end);
+      if (OpOf(span).kind != OpKind::kLocal && span.start > span.ready) {
+        Slice(span.stream, "transfer", span.start, span.end);
+      }
+      return last;
+    }
+    const auto same = [&](const TracedSpan& other) {
+      return other.stream == span.stream && other.iteration == span.iteration && OpOf(other).tag == OpOf(span).tag;
+    };
+    while (last < rank_.spans.size() && same(rank_.spans[last])) ++last;
+    Slice(span.stream, NameOf(LabelOf(span)), span.start, rank_.spans[last - 1].end);
+    for (std::size_t i = first; i < last; ++i) WriteOperator(rank_.spans[i]);
+    return last;
+  }
+
+  void WriteOperator(const TracedSpan& span) {
+    const Op& op = OpOf(span);
+    if (op.kind == OpKind::kCollective) {
+      Slice(span.stream, "tensor-parallel collective", span.start, span.end);
+    } else if (op.num_segments == 1) {
+      const std::int32_t tag = rank_.program->segments[static_cast<std::size_t>(op.first_segment)].tag;
+      if (tag >= 0) Slice(span.stream, rank_.labels->operators[static_cast<std::size_t>(tag)], span.start, span.end);
+    }
+  }
+
+  void Slice(std::int32_t stream, std::string_view name, Time start, Time end) {
+    const Time from = std::max(start - result_.window_begin, Time());
+    const Time to = std::min(end - result_.window_begin, end_);
+    if (to <= from) return;
+    absl::StrAppend(&out_, ",\n{\"ph\":\"X\",\"pid\":", rank_.rank, ",\"tid\":", stream, ",\"name\":\"",
+                    std::string(name), "\",\"ts\":", Microseconds(from), ",\"dur\":", Microseconds(to - from), "}");
+  }
+
+  void Meta(std::string_view kind, int thread, std::string_view name) {
+    absl::StrAppend(&out_, out_.back() == '[' ? "\n" : ",\n", "{\"ph\":\"M\",\"pid\":", rank_.rank);
+    if (thread >= 0) absl::StrAppend(&out_, ",\"tid\":", thread);
+    absl::StrAppend(&out_, ",\"name\":\"", std::string(kind), "\",\"args\":{\"name\":\"", std::string(name), "\"}}");
+  }
+
+  void Counter(Time at, Bytes live) {
+    const Time time = at - result_.window_begin;
+    if (time < Time() || time > end_) return;
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    absl::StrAppend(&out_, ",\n{\"ph\":\"C\",\"pid\":", rank_.rank, ",\"name\":\"memory (GiB)\",\"ts\":",
+                    Microseconds(time), ",\"args\":{\"live\":",
+                    FormatDouble(static_cast<double>(live.count()) / kGiB), "}}");
+  }
+
+  // Highest point of each pass at its start, what it leaves at its end.
+  void WriteMemory() {
+    const training::Plan& plan = *result_.plan;
+    const memory::Ledger fixed = training::StaticMemory(plan, rank_.pipeline_rank);
+    const Bytes base = fixed.AllocatorPeak();
+    memory::Live live;
+    for (std::size_t i = 0; i < rank_.spans.size();) {
+      const TracedSpan& span = rank_.spans[i];
+      std::size_t last = i + 1;
+      const OpLabel& label = LabelOf(span);
+      if (label.role == OpRole::kPass) {
+        while (last < rank_.spans.size() && rank_.spans[last].iteration == span.iteration &&
+               rank_.spans[last].stream == span.stream && OpOf(rank_.spans[last]).tag == OpOf(span).tag) {
+          ++last;
+        }
+        const auto stage = static_cast<std::size_t>(plan.schedule.StageOf(rank_.pipeline_rank, label.chunk));
+        const memory::PassFootprint& footprint = result_.world->footprints[stage].Of(label.action);
+        Counter(span.start, base + (live + footprint.peak).total());
+        live = live + footprint.left;
+        Counter(rank_.spans[last - 1].end, base + live.total());
+      }
+      i = last;
+    }
+  }
+
+  const training::Result& result_;
+  const training::TracedRank& rank_;
+  std::string& out_;
+  const Time end_;
+};
+
+}  // namespace
+
+std::string TraceJson(const training::Result& result) {
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  for (const training::TracedRank& rank : result.traces) RankWriter(result, rank, &out).Write();
+  absl::StrAppend(&out, "\n]}\n");
+  return out;
+}
+
+}  // namespace orrery::reports

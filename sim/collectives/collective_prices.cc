@@ -1,0 +1,116 @@
+#include "sim/collectives/collective_prices.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <limits>
+
+#include "base/check.h"
+
+namespace orrery::collectives {
+namespace {
+
+using topology::Distance;
+
+std::int64_t CeilLog2(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
+}
+
+}  // namespace
+
+CollectivePrices::CollectivePrices(const topology::ClusterGraph& graph, const v1::CollectiveProfile& profile) {
+  protocols_.push_back({profile.base_latency().value(), profile.intra_step_latency().value(),
+                        profile.inter_step_latency().value(), 1, 1});
+  for (const v1::ProtocolProfile& protocol : profile.protocol()) {
+    protocols_.push_back({protocol.base_latency().value(), protocol.intra_step_latency().value(),
+                          protocol.inter_step_latency().value(), protocol.intra_efficiency().value(),
+                          protocol.inter_efficiency().value()});
+  }
+  const topology::Path same_leaf = graph.Between(Distance::kSameLeaf);
+  const topology::Path other_leaf = graph.Between(Distance::kOtherLeaf);
+  fill_bytes_ = profile.fill_bytes().value();
+  tree_efficiency_ = profile.tree_efficiency().value();
+  gpus_per_node_ = graph.gpus_per_node();
+  nodes_per_leaf_ = graph.nodes_per_leaf();
+  ring_nvlink_ = graph.NvlinkBandwidth().count() * profile.ring_efficiency().value();
+  nic_share_ = graph.NodeNetworkBandwidth().count() / static_cast<double>(gpus_per_node_);
+  const double nic = graph.NicBandwidth().count();
+  uplink_ratio_ = std::min(1.0, other_leaf.bandwidth.count() / nic);
+  crossing_latency_ = std::max(0.0, other_leaf.latency_seconds - same_leaf.latency_seconds);
+
+  // A pair of GPUs does not use more than one NIC, nor more than its share of it.
+  const double start = profile.message_latency().value();
+  const double nic_message = std::min(nic, nic_share_);
+  message_start_[0] = start + profile.intra_step_latency().value();
+  message_start_[1] = start + profile.inter_step_latency().value();
+  message_start_[2] = message_start_[1] + crossing_latency_;
+  message_bandwidth_[0] = graph.NvlinkBandwidth().count() * profile.nvlink_message_efficiency().value();
+  message_bandwidth_[1] = nic_message;
+  message_bandwidth_[2] = nic_message * uplink_ratio_;
+}
+
+double CollectivePrices::RingBandwidth(const layout::Placement& group) const {
+  const double nvlink = group.max_ranks_per_node > 1 ? ring_nvlink_ : std::numeric_limits<double>::infinity();
+  if (group.nodes == 1) return nvlink;
+  double network = nic_share_ * static_cast<double>(group.min_ranks_per_node);
+  if (group.leaves > 1) {
+    const double nodes_per_leaf = static_cast<double>(group.nodes) / static_cast<double>(group.leaves);
+    network *= std::min(1.0, nodes_per_leaf * uplink_ratio_);
+  }
+  return std::min(nvlink, network);
+}
+
+CollectivePrices::Work CollectivePrices::Ring(CollectiveType type, double bytes, const layout::Placement& group) const {
+  const auto ranks = static_cast<double>(group.ranks);
+  const auto nodes = static_cast<double>(group.nodes);
+  const double rounds = type == CollectiveType::kAllReduce ? 2 : 1;
+  const double chunk = type == CollectiveType::kBroadcast ? bytes : bytes / ranks;
+  const double steps = rounds * (ranks - 1);
+  Work work;
+  work.inter_steps = rounds * (nodes - 1);
+  work.intra_steps = steps - work.inter_steps;
+  if (group.leaves > 1) work.crossing_steps = work.inter_steps * static_cast<double>(group.leaves) / nodes;
+  work.moved = (type == CollectiveType::kBroadcast ? bytes : steps * chunk) + steps * std::min(chunk / 2, fill_bytes_);
+  work.bandwidth = RingBandwidth(group);
+  return work;
+}
+
+CollectivePrices::Work CollectivePrices::Tree(double bytes, const layout::Placement& group) const {
+  Work work;
+  work.inter_steps = 2 * static_cast<double>(CeilLog2(group.nodes));
+  work.intra_steps = 2 * static_cast<double>(group.max_ranks_per_node - 1);
+  work.crossing_steps = 2 * static_cast<double>(CeilLog2(group.leaves));
+  work.moved = 2 * bytes + (work.inter_steps + work.intra_steps) * std::min(bytes / 2, fill_bytes_);
+  work.bandwidth = RingBandwidth(group) * tree_efficiency_;
+  return work;
+}
+
+double CollectivePrices::Cheapest(const Work& work, bool across_nodes) const {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Protocol& protocol : protocols_) {
+    const double efficiency = across_nodes ? protocol.inter_efficiency : protocol.intra_efficiency;
+    best = std::min(best, protocol.base + work.intra_steps * protocol.intra + work.inter_steps * protocol.inter +
+                              work.crossing_steps * crossing_latency_ + work.moved / (work.bandwidth * efficiency));
+  }
+  return best;
+}
+
+double CollectivePrices::Seconds(CollectiveType type, Bytes bytes, const layout::Placement& group) const {
+  ORRERY_CHECK(bytes.count() >= 0 && group.ranks >= 1 && group.nodes >= 1);
+  if (group.ranks == 1 || bytes.count() == 0) return 0;
+  const auto size = static_cast<double>(bytes.count());
+  const double ring = Cheapest(Ring(type, size, group), group.nodes > 1);
+  if (type != CollectiveType::kAllReduce) return ring;
+  return std::min(ring, Cheapest(Tree(size, group), group.nodes > 1));
+}
+
+double CollectivePrices::MessageSeconds(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const {
+  ORRERY_CHECK(bytes.count() >= 0 && from_rank >= 0 && to_rank >= 0);
+  if (from_rank == to_rank) return 0;
+  const std::int64_t from = from_rank / gpus_per_node_;
+  const std::int64_t to = to_rank / gpus_per_node_;
+  const std::size_t distance = from == to ? 0 : from / nodes_per_leaf_ == to / nodes_per_leaf_ ? 1 : 2;
+  return message_start_[distance] + static_cast<double>(bytes.count()) / message_bandwidth_[distance];
+}
+
+}  // namespace orrery::collectives

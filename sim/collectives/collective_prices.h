@@ -1,0 +1,98 @@
+// How long a collective or message takes, from the cluster graph and the profile's latencies.
+//
+// n ranks on N nodes, S bytes. The price is the least over algorithm and protocol of
+//
+//   latency + (moved + fill) / (bandwidth x protocol efficiency)
+//
+//             latency = base + steps, where a step is intra inside a node and inter between nodes
+//   ring      all-reduce: 2 (n - 1) steps, 2 (N - 1) of them inter; moved 2 (n - 1) / n S
+//             reduce-scatter, all-gather: half of both
+//             broadcast: n - 1 steps, N - 1 of them inter; moved S
+//   tree      all-reduce only: 2 (g - 1) intra and 2 ceil(log2 N) inter steps, g = most ranks on a node; moved 2 S
+//   fill      steps x min(half of a step's chunk, fill_bytes); the chunk is S / n, in broadcast and tree S: a GPU passes
+//             a slice on when it has all of it, and a slice is half of a chunk until it reaches its cap
+//
+// These are the latency and bandwidth terms of NCCL's tuning model (src/graph/tuning.cc), plus the fill that it leaves
+// out and for which it falls short of measured times between 2 and 128 MB.
+//
+// bandwidth: inside a node that of a ring over NVLink. Across nodes also that of the NICs: a flat ring enters and
+// leaves every node once, so that all NICs which its ranks own on one node together carry `moved`. Every group of the
+// axis runs at the same time, so a rank owns NICs of node / GPUs of node; the node with fewest ranks decides. Across
+// leaf switches a ring of N / L nodes per leaf leaves each leaf once; the leaf's uplinks are shared by that many nodes,
+// so that oversubscription up to N / L costs nothing. Step latencies include the way over one leaf; every further
+// switch of the graph on the way between leaves adds its latency to the steps that cross them.
+//
+// Message: start + one step + bytes / bandwidth, where the bandwidth is a share of NVLink or of one NIC, over that
+// uplink.
+//
+// Not modelled: NVLS and SHARP (A100 has neither by default), chunk sizes, contention with other traffic.
+#ifndef ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_
+#define ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "orrery/v1/run.pb.h"
+#include "sim/layout/layout.h"
+#include "topology/cluster_graph.h"
+
+namespace orrery::collectives {
+
+enum class CollectiveType : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+
+// Immutable; copies what it needs of graph and profile.
+class CollectivePrices {
+ public:
+  CollectivePrices(const topology::ClusterGraph& graph, const v1::CollectiveProfile& profile);
+
+  // Seconds of a collective over one group; the other groups of its kind run at the same time, each on its share of the
+  // node's NICs (members on the node / GPUs of the node). `bytes` is the full tensor: what all-reduce holds on every
+  // rank, all-gather's output, reduce-scatter's input. 0 for one rank and for no bytes. The cheaper of ring and tree.
+  double Seconds(CollectiveType type, Bytes bytes, const layout::Placement& group) const;
+
+  // Seconds of a message of `bytes` between two ranks; every GPU of the node may send at the same time on its own NIC
+  // share. 0 between a rank and itself.
+  double MessageSeconds(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const;
+
+ private:
+  struct Protocol {
+    double base = 0;  // seconds
+    double intra = 0;
+    double inter = 0;
+    double intra_efficiency = 1;
+    double inter_efficiency = 1;
+  };
+
+  // What an algorithm does with a group, whatever the protocol.
+  struct Work {
+    double intra_steps = 0;
+    double inter_steps = 0;
+    double crossing_steps = 0;  // of the inter steps: between leaves
+    double moved = 0;           // bytes through a GPU, and through the NICs of a node, fill included
+    double bandwidth = 0;
+  };
+
+  Work Ring(CollectiveType type, double bytes, const layout::Placement& group) const;
+  Work Tree(double bytes, const layout::Placement& group) const;
+  double RingBandwidth(const layout::Placement& group) const;
+  double Cheapest(const Work& work, bool across_nodes) const;
+
+  std::vector<Protocol> protocols_;
+  double fill_bytes_ = 0;
+  double tree_efficiency_ = 1;
+  double ring_nvlink_ = 0;       // bytes/s of one GPU
+  double nic_share_ = 0;         // bytes/s of NICs per GPU of a node
+  double uplink_ratio_ = 1;      // capacity above a leaf / below it
+  double crossing_latency_ = 0;  // of the further switches between leaves
+  std::int64_t gpus_per_node_ = 1;
+  std::int64_t nodes_per_leaf_ = 1;
+
+  // A message: start and bandwidth by topology::Distance.
+  double message_start_[3] = {};
+  double message_bandwidth_[3] = {};
+};
+
+}  // namespace orrery::collectives
+
+#endif  // ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_

@@ -1,0 +1,454 @@
+#include "sim/engine/accounting.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace orrery::engine {
+namespace {
+
+// Whether time of the class is part of what a pipeline rank is busy with: see UnitResult::pipeline_busy.
+bool IsBusy(TimeClass time_class) {
+  switch (time_class) {
+    case TimeClass::kBubble:
+    case TimeClass::kExposedPp:
+    case TimeClass::kWaitTp:
+    case TimeClass::kWaitCp:
+    case TimeClass::kWaitEp:
+    case TimeClass::kWaitDp:
+    case TimeClass::kHost:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Calls `sink(Piece)` for every segment of a kLocal operation and every stretch in which the next one is not issued yet.
+template <typename Sink>
+void WalkSegments(const Program& program, const Evaluated& evaluated, Sink&& sink) {
+  const Op& op = program.ops[static_cast<std::size_t>(evaluated.op)];
+  Time at = evaluated.start;
+  for (std::int32_t i = op.first_segment; i < op.first_segment + op.num_segments; ++i) {
+    const Segment& segment = program.segments[static_cast<std::size_t>(i)];
+    const Time issued = evaluated.host_start + segment.issue;
+    if (issued > at) {
+      sink(Piece{TimeClass::kHost, at, issued});
+      at = issued;
+    }
+    sink(Piece{segment.time_class, at, at + segment.duration});
+    at += segment.duration;
+  }
+  if (evaluated.end > at) sink(Piece{TimeClass::kHost, at, evaluated.end});
+}
+
+Time& Of(TimeByClass& classes, TimeClass time_class) { return classes[static_cast<std::size_t>(time_class)]; }
+
+}  // namespace
+
+Clocks::Clocks(const World& world) : host(world.units.size()) {
+  first_stream.reserve(world.units.size() + 1);
+  std::size_t streams = 0;
+  for (const Unit& unit : world.units) {
+    first_stream.push_back(streams);
+    streams += static_cast<std::size_t>(world.programs[static_cast<std::size_t>(unit.program)].num_streams);
+  }
+  first_stream.push_back(streams);
+  stream.assign(streams, Time());
+}
+
+Accountant::Accountant(const World& world, const std::vector<ProgramIndex>& indices, const Clocks& clocks,
+                       const ReplayOptions& options)
+    : world_(world),
+      indices_(indices),
+      clocks_(clocks),
+      units_(world.units.size()),
+      histories_(world.units.size()),
+      traced_(world.units.size(), false) {
+  programs_.reserve(world.programs.size());
+  for (std::size_t i = 0; i < world.programs.size(); ++i) programs_.push_back(Prepare(world.programs[i], indices[i]));
+  for (std::size_t u = 0; u < world.units.size(); ++u) {
+    const ProgramAccount& program = AccountOf(static_cast<std::int32_t>(u));
+    if (program.followed != 0) {
+      histories_[u].streams.resize(static_cast<std::size_t>(ProgramOf(static_cast<std::int32_t>(u)).num_streams));
+    }
+  }
+  for (std::int32_t unit : options.traced_units) traced_[static_cast<std::size_t>(unit)] = true;
+}
+
+const Program& Accountant::ProgramOf(std::int32_t unit) const {
+  return world_.programs[static_cast<std::size_t>(world_.units[static_cast<std::size_t>(unit)].program)];
+}
+const ProgramIndex& Accountant::IndexOf(std::int32_t unit) const {
+  return indices_[static_cast<std::size_t>(world_.units[static_cast<std::size_t>(unit)].program)];
+}
+const Accountant::ProgramAccount& Accountant::AccountOf(std::int32_t unit) const {
+  return programs_[static_cast<std::size_t>(world_.units[static_cast<std::size_t>(unit)].program)];
+}
+
+std::uint32_t Accountant::FollowedStreams(const Program& program, const ProgramIndex& index) {
+  std::uint32_t followed = 0;
+  std::vector<std::int32_t> pending = {kComputeStream};
+  const auto follow = [&](std::int32_t event) {
+    const Op& recorder = program.ops[static_cast<std::size_t>(index.recorder[static_cast<std::size_t>(event)])];
+    const std::uint32_t bit = 1u << recorder.stream;
+    if (recorder.stream == kComputeStream || (followed & bit) != 0) return;
+    followed |= bit;
+    pending.push_back(recorder.stream);
+  };
+  for (const HostOp& host_op : program.host_ops) {
+    if (host_op.waits != kNoEvent) follow(host_op.waits);
+  }
+  while (!pending.empty()) {
+    const std::int32_t stream = pending.back();
+    pending.pop_back();
+    for (std::int32_t op : index.stream_ops[static_cast<std::size_t>(stream)]) {
+      for (std::int32_t event : program.ops[static_cast<std::size_t>(op)].waits) {
+        if (event == kNoEvent) break;
+        follow(event);
+      }
+    }
+  }
+  return followed;
+}
+
+Accountant::ProgramAccount Accountant::Prepare(const Program& program, const ProgramIndex& index) {
+  ProgramAccount account;
+  account.followed = FollowedStreams(program, index);
+  for (const HostOp& host_op : program.host_ops) account.host_waits |= host_op.waits != kNoEvent;
+  account.update_position = index.position[static_cast<std::size_t>(program.update_op)];
+  account.op_sums.resize(program.ops.size());
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    TimeByClass sums{};
+    OpSums& op_sums = account.op_sums[i];
+    op_sums.first = static_cast<std::int32_t>(account.sums.size());
+    for (std::int32_t s = op.first_segment; s < op.first_segment + op.num_segments; ++s) {
+      const Segment& segment = program.segments[static_cast<std::size_t>(s)];
+      Of(sums, segment.time_class) += segment.duration;
+    }
+    for (int c = 0; c < kTimeClasses; ++c) {
+      const Time sum = sums[static_cast<std::size_t>(c)];
+      if (sum == Time()) continue;
+      account.sums.push_back({static_cast<TimeClass>(c), sum});
+      op_sums.total += sum;
+    }
+    op_sums.count = static_cast<std::int32_t>(account.sums.size()) - op_sums.first;
+    if (op.stream != kComputeStream) continue;
+    for (int c = 0; c < kTimeClasses; ++c) {
+      account.compute_total[static_cast<std::size_t>(c)] += sums[static_cast<std::size_t>(c)];
+      if (index.position[i] > account.update_position) continue;
+      account.compute_to_update[static_cast<std::size_t>(c)] += sums[static_cast<std::size_t>(c)];
+    }
+    if (!op.pipeline) continue;
+    if (account.first_pipeline < 0) account.first_pipeline = index.position[i];
+    account.last_pipeline = index.position[i];
+  }
+  for (std::int32_t p = account.first_pipeline; p >= 0 && p <= account.last_pipeline; ++p) {
+    const auto op = static_cast<std::size_t>(index.stream_ops[kComputeStream][static_cast<std::size_t>(p)]);
+    const OpSums& op_sums = account.op_sums[op];
+    for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
+      const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
+      if (IsBusy(sum.time_class)) account.pipeline_busy += sum.sum;
+    }
+  }
+  return account;
+}
+
+void Accountant::BeginIteration(std::int32_t iteration, AccountMode mode, Time window_begin, Time window_end) {
+  iteration_ = iteration;
+  mode_ = mode;
+  window_begin_ = window_begin;
+  window_end_.reset();
+  if (mode == AccountMode::kAfter) window_end_ = window_end;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const ProgramAccount& program = AccountOf(static_cast<std::int32_t>(u));
+    if (program.followed == 0 && !program.host_waits) continue;
+    // Later queries begin where a stream or host that follows others stands now, or after.
+    Time oldest = clocks_.stream[clocks_.first_stream[u]];
+    for (std::size_t s = 0; s < histories_[u].streams.size(); ++s) {
+      if ((program.followed >> s & 1u) != 0) oldest = std::min(oldest, clocks_.stream[clocks_.first_stream[u] + s]);
+    }
+    if (program.host_waits) oldest = std::min(oldest, clocks_.host[u]);
+    for (History& history : histories_[u].streams) history.Forget(oldest);
+    histories_[u].host.Forget(oldest);
+  }
+}
+
+ReportFilter Accountant::FilterOf(std::int32_t unit, std::int32_t stream) const {
+  constexpr Time kAlways;
+  constexpr Time kNever(std::numeric_limits<std::int64_t>::max());
+  constexpr ReportFilter kNothing = {kAlways, kAlways};
+  constexpr ReportFilter kEverything = {kNever, kNever};
+  if (traced_[static_cast<std::size_t>(unit)]) return kEverything;
+  const ProgramAccount& program = AccountOf(unit);
+  if (stream != kComputeStream) return (program.followed >> stream & 1u) != 0 ? kEverything : kNothing;
+  switch (mode_) {
+    case AccountMode::kNone:
+      return kNothing;
+    case AccountMode::kFull:
+      return {kAlways, kNever};
+    case AccountMode::kBefore: {
+      const auto last = static_cast<std::int32_t>(IndexOf(unit).stream_ops[kComputeStream].size()) - 1;
+      return program.update_position < last ? kEverything : kNothing;
+    }
+    case AccountMode::kWindow:
+      return {window_begin_, kNever};
+    case AccountMode::kAfter:
+      return {kNever, *window_end_};
+  }
+  return kEverything;
+}
+
+bool Accountant::IsMarked(std::int32_t program, std::int32_t op) const {
+  const ProgramAccount& account = programs_[static_cast<std::size_t>(program)];
+  const ProgramIndex& index = indices_[static_cast<std::size_t>(program)];
+  if (world_.programs[static_cast<std::size_t>(program)].ops[static_cast<std::size_t>(op)].stream != kComputeStream) return false;
+  const std::int32_t position = index.position[static_cast<std::size_t>(op)];
+  return position == account.first_pipeline || position == account.last_pipeline || position > account.update_position;
+}
+
+void Accountant::Report(const Evaluated& evaluated) {
+  const Op& op = ProgramOf(evaluated.unit).ops[static_cast<std::size_t>(evaluated.op)];
+  const ProgramAccount& account = AccountOf(evaluated.unit);
+  if (traced_[static_cast<std::size_t>(evaluated.unit)]) {
+    spans_.push_back({evaluated.unit, op.stream, evaluated.op, iteration_, evaluated.ready, evaluated.start, evaluated.end});
+  }
+  if (op.stream == kComputeStream) {
+    const std::int32_t position = IndexOf(evaluated.unit).position[static_cast<std::size_t>(evaluated.op)];
+    if (mode_ == AccountMode::kNone) return;
+    if (mode_ == AccountMode::kBefore && position <= account.update_position) return;
+    if (mode_ == AccountMode::kFull || mode_ == AccountMode::kWindow) {
+      UnitAccount& unit = units_[static_cast<std::size_t>(evaluated.unit)];
+      if (position == account.first_pipeline) unit.pipeline_first_start = evaluated.start;
+      if (position == account.last_pipeline) unit.pipeline_last_end = evaluated.end;
+    }
+    if (mode_ == AccountMode::kWindow && position <= account.update_position) Expect(evaluated.unit, evaluated.op);
+  } else if ((account.followed >> op.stream & 1u) == 0) {
+    return;
+  }
+  EmitWaits(evaluated);
+  switch (op.kind) {
+    case OpKind::kLocal:
+      EmitTransfers(evaluated, evaluated.ready, evaluated.start);
+      EmitSegments(evaluated);
+      break;
+    case OpKind::kCollective:
+      EmitGap(evaluated, {op.missing_class, evaluated.ready, evaluated.start});
+      EmitGap(evaluated, {op.transfer_class, evaluated.start, evaluated.end});
+      break;
+    case OpKind::kExchange:
+      EmitTransfers(evaluated, evaluated.ready, evaluated.end);
+      break;
+  }
+}
+
+// From the end of the previous operation until ready: the issue, then the events.
+void Accountant::EmitWaits(const Evaluated& evaluated) {
+  const Program& program = ProgramOf(evaluated.unit);
+  const Op& op = program.ops[static_cast<std::size_t>(evaluated.op)];
+  const auto sink = [&](const Piece& piece) { EmitGap(evaluated, piece); };
+  Time at = evaluated.previous_end;
+  const Time issued = evaluated.host_start + IssueOffset(program, op);
+  if (issued > at) {
+    FollowHost(evaluated, at, issued, sink);
+    at = issued;
+  }
+  for (std::int32_t event : op.waits) {
+    if (event == kNoEvent) break;
+    const Time end = evaluated.event_ends[event];
+    if (end <= at) continue;
+    FollowEvent(evaluated.unit, event, at, end, sink);
+    at = end;
+  }
+  ORRERY_CHECK(at == evaluated.ready);
+}
+
+// Instants of [begin, end) in some transfer are transfer; all others miss a message.
+void Accountant::EmitTransfers(const Evaluated& evaluated, Time begin, Time end) {
+  if (begin == end) return;
+  const Op& op = ProgramOf(evaluated.unit).ops[static_cast<std::size_t>(evaluated.op)];
+  sorted_transfers_.assign(evaluated.transfers.begin(), evaluated.transfers.end());
+  std::sort(sorted_transfers_.begin(), sorted_transfers_.end(),
+            [](const Transfer& a, const Transfer& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  Time at = begin;
+  for (const Transfer& transfer : sorted_transfers_) {
+    if (transfer.end <= at) continue;
+    if (transfer.begin > at) {
+      EmitGap(evaluated, {op.missing_class, at, transfer.begin});
+      at = transfer.begin;
+    }
+    EmitGap(evaluated, {op.transfer_class, at, transfer.end});
+    at = transfer.end;
+  }
+  if (at < end) EmitGap(evaluated, {op.missing_class, at, end});
+}
+
+void Accountant::EmitSegments(const Evaluated& evaluated) {
+  if (evaluated.start == evaluated.end) return;
+  const Program& program = ProgramOf(evaluated.unit);
+  if (program.ops[static_cast<std::size_t>(evaluated.op)].stream == kComputeStream) {
+    const std::int32_t position = IndexOf(evaluated.unit).position[static_cast<std::size_t>(evaluated.op)];
+    if (CountWhole(evaluated, position)) return;
+  }
+  WalkSegments(program, evaluated, [&](const Piece& piece) { Emit(evaluated, piece); });
+}
+
+// In the window's iteration what is left out counts whole (Finish adds it); what is reported is taken out of that first.
+void Accountant::Expect(std::int32_t unit, std::int32_t op) {
+  const ProgramAccount& account = AccountOf(unit);
+  const OpSums& op_sums = account.op_sums[static_cast<std::size_t>(op)];
+  TimeByClass& classes = units_[static_cast<std::size_t>(unit)].classes;
+  for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
+    const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
+    Of(classes, sum.time_class) -= sum.sum;
+  }
+}
+
+// Counts an operation that is not cut by its sums. False if it is cut, or too early to say.
+bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
+  const ProgramAccount& account = AccountOf(evaluated.unit);
+  TimeByClass& classes = units_[static_cast<std::size_t>(evaluated.unit)].classes;
+  const OpSums& op_sums = account.op_sums[static_cast<std::size_t>(evaluated.op)];
+  const Time idle = evaluated.end - evaluated.start - op_sums.total;
+  if (mode_ == AccountMode::kFull) {  // compute_total holds the segments
+    Of(classes, TimeClass::kHost) += idle;
+    return true;
+  }
+  if (mode_ == AccountMode::kBefore || (mode_ == AccountMode::kWindow && position > account.update_position)) return false;
+  if (evaluated.start < window_begin_ || (window_end_ && evaluated.end > *window_end_)) return false;
+  Of(classes, TimeClass::kHost) += idle;
+  for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
+    const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
+    Of(classes, sum.time_class) += sum.sum;
+  }
+  return true;
+}
+
+void Accountant::EmitGap(const Evaluated& evaluated, const Piece& piece) {
+  if (piece.begin >= piece.end) return;
+  Emit(evaluated, piece);
+  const Op& op = ProgramOf(evaluated.unit).ops[static_cast<std::size_t>(evaluated.op)];
+  if (op.stream != kComputeStream || (mode_ != AccountMode::kFull && mode_ != AccountMode::kWindow)) return;
+  const ProgramAccount& account = AccountOf(evaluated.unit);
+  const std::int32_t position = IndexOf(evaluated.unit).position[static_cast<std::size_t>(evaluated.op)];
+  if (!IsBusy(piece.time_class) || position < account.first_pipeline || position > account.last_pipeline) return;
+  // What the first operation waited for lies before the phase.
+  const Time begin = position == account.first_pipeline ? std::max(piece.begin, evaluated.start) : piece.begin;
+  if (begin < piece.end) units_[static_cast<std::size_t>(evaluated.unit)].pipeline_gap_busy += piece.end - begin;
+}
+
+void Accountant::Emit(const Evaluated& evaluated, const Piece& piece) {
+  if (piece.begin >= piece.end) return;
+  const std::uint8_t stream = ProgramOf(evaluated.unit).ops[static_cast<std::size_t>(evaluated.op)].stream;
+  if (stream != kComputeStream) {
+    histories_[static_cast<std::size_t>(evaluated.unit)].streams[stream].Append(piece);
+    return;
+  }
+  Count(evaluated.unit, IndexOf(evaluated.unit).position[static_cast<std::size_t>(evaluated.op)], piece);
+}
+
+void Accountant::Count(std::int32_t unit, std::int32_t position, const Piece& piece) {
+  UnitAccount& account = units_[static_cast<std::size_t>(unit)];
+  Time begin = piece.begin;
+  Time end = piece.end;
+  if (mode_ != AccountMode::kFull) {
+    // What follows the update may reach beyond a border that is not known yet.
+    const bool after_update = position > AccountOf(unit).update_position;
+    if (mode_ == AccountMode::kBefore || (mode_ == AccountMode::kWindow && after_update)) {
+      account.deferred.push_back(piece);
+      return;
+    }
+    begin = std::max(begin, window_begin_);
+    if (window_end_) end = std::min(end, *window_end_);
+  }
+  if (begin < end) Of(account.classes, piece.time_class) += end - begin;
+}
+
+template <typename Sink>
+void Accountant::FollowHost(const Evaluated& evaluated, Time begin, Time end, Sink&& sink) const {
+  if (AccountOf(evaluated.unit).host_waits && begin < evaluated.host_start) {
+    const Time until = std::min(end, evaluated.host_start);
+    histories_[static_cast<std::size_t>(evaluated.unit)].host.Visit(begin, until, sink);
+    begin = until;
+  }
+  sink(Piece{TimeClass::kHost, begin, end});
+}
+
+template <typename Sink>
+void Accountant::FollowEvent(std::int32_t unit, std::int32_t event, Time begin, Time end, Sink&& sink) const {
+  const std::int32_t recorder = IndexOf(unit).recorder[static_cast<std::size_t>(event)];
+  const std::uint8_t stream = ProgramOf(unit).ops[static_cast<std::size_t>(recorder)].stream;
+  if (stream == kComputeStream) {
+    sink(Piece{TimeClass::kCompute, begin, end});  // in the past of every query
+    return;
+  }
+  histories_[static_cast<std::size_t>(unit)].streams[stream].Visit(begin, end, sink);
+}
+
+void Accountant::ReportHost(std::int32_t unit, std::int32_t host_op, Time previous_end, Time start) {
+  if (!AccountOf(unit).host_waits) return;
+  History& history = histories_[static_cast<std::size_t>(unit)].host;
+  const HostOp& op = ProgramOf(unit).host_ops[static_cast<std::size_t>(host_op)];
+  if (start > previous_end) {
+    FollowEvent(unit, op.waits, previous_end, start, [&](const Piece& piece) { history.Append(piece); });
+  }
+  history.Append({TimeClass::kHost, start, start + op.duration});
+}
+
+void Accountant::Finish(Time window_begin, Time window_end, std::vector<UnitResult>& results) const {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const UnitAccount& account = units_[u];
+    const ProgramAccount& program = AccountOf(static_cast<std::int32_t>(u));
+    UnitResult& result = results[u];
+    result.classes = account.classes;
+    if (mode_ == AccountMode::kFull) {
+      for (std::size_t c = 0; c < kTimeClasses; ++c) result.classes[c] += program.compute_total[c];
+    } else {
+      for (std::size_t c = 0; c < kTimeClasses; ++c) result.classes[c] += program.compute_to_update[c];
+      for (const Piece& piece : account.deferred) {
+        const Time begin = std::max(piece.begin, window_begin);
+        const Time end = std::min(piece.end, window_end);
+        if (begin < end) Of(result.classes, piece.time_class) += end - begin;
+      }
+      const Time idle_from = std::max(window_begin, clocks_.stream[clocks_.first_stream[u]]);
+      if (idle_from < window_end) Of(result.classes, TimeClass::kBubble) += window_end - idle_from;
+    }
+    if (program.first_pipeline < 0) continue;
+    result.pipeline_first_start = account.pipeline_first_start;
+    result.pipeline_last_end = account.pipeline_last_end;
+    result.pipeline_busy = program.pipeline_busy + account.pipeline_gap_busy;
+  }
+}
+
+std::vector<TracedSpan> Accountant::Trace(Time window_begin, Time window_end,
+                                          const std::vector<std::uint32_t>& runs_ahead) const {
+  // An instant belongs to the window if it is at or after its begin and before its end.
+  const auto in_window = [&](const TracedSpan& span) {
+    return span.ready < window_end && (span.end > window_begin || (span.ready == span.end && span.end == window_begin));
+  };
+  const Time period = window_end - window_begin;
+  std::vector<TracedSpan> trace;
+  for (const TracedSpan& span : spans_) {
+    const bool shifts = mode_ == AccountMode::kFull && (runs_ahead[static_cast<std::size_t>(span.unit)] >> span.stream & 1u) == 0;
+    if (!shifts) {
+      if (in_window(span)) trace.push_back(span);
+      continue;
+    }
+    if (span.iteration != iteration_) continue;
+    for (std::int32_t by = 1; by >= -iteration_; --by) {
+      const Time shift = period * by;
+      const TracedSpan shifted = {span.unit,          span.stream,        span.op,         span.iteration + by,
+                                  span.ready + shift, span.start + shift, span.end + shift};
+      if (shifted.end < window_begin) break;
+      if (in_window(shifted)) trace.push_back(shifted);
+    }
+  }
+  std::sort(trace.begin(), trace.end(), [](const TracedSpan& a, const TracedSpan& b) {
+    return std::tie(a.unit, a.stream, a.start, a.op, a.iteration) < std::tie(b.unit, b.stream, b.start, b.op, b.iteration);
+  });
+  return trace;
+}
+
+}  // namespace orrery::engine

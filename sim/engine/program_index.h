@@ -1,0 +1,41 @@
+// Where things stand in a program: the look-up tables that checks, engines and folding share.
+#ifndef ORRERY_SIM_ENGINE_PROGRAM_INDEX_H_
+#define ORRERY_SIM_ENGINE_PROGRAM_INDEX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/engine/program.h"
+
+namespace orrery::engine {
+
+// One end of one message: Program::parts[part], which belongs to Program::ops[op].
+struct MessageEnd {
+  std::int32_t op = 0;
+  std::int32_t part = 0;
+};
+
+// A link is one direction of a channel as its unit sees it.
+inline constexpr std::int32_t LinkOf(std::int32_t channel, bool is_send) { return 2 * channel + (is_send ? 1 : 0); }
+inline std::int32_t LinkOf(const Part& part) { return LinkOf(part.channel, part.is_send); }
+
+// Of a checked program.
+struct ProgramIndex {
+  explicit ProgramIndex(const Program& program);
+
+  std::vector<std::vector<MessageEnd>> messages;      // [link][sequence]
+  std::vector<std::vector<std::int32_t>> uses;        // [group][use]: op
+  std::vector<std::vector<std::int32_t>> stream_ops;  // [stream]: ops in order
+  std::vector<std::int32_t> position;                 // [op]: place in its stream
+  std::vector<std::int32_t> recorder;                 // [event]: op, or -1
+};
+
+// When an operation is issued, after the start of its host op.
+Time IssueOffset(const Program& program, const Op& op);
+
+// The operation that ReplayOptions::fault prolongs: the middle one of the compute stream.
+std::int32_t FaultyOp(const ProgramIndex& index);
+
+}  // namespace orrery::engine
+
+#endif  // ORRERY_SIM_ENGINE_PROGRAM_INDEX_H_

@@ -1,0 +1,72 @@
+#include "sim/kernels/kernel_prices.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace orrery::kernels {
+namespace {
+
+using workloads::MemoryBoundClass;
+using workloads::OperatorKind;
+
+FlopsPerSecond PeakOf(const v1::Accelerator& accelerator, v1::DataType precision) {
+  for (const v1::PeakRate& peak : accelerator.peak()) {
+    if (peak.data_type() == precision) return FlopsPerSecond(peak.flops_per_second());
+  }
+  return FlopsPerSecond(0);
+}
+
+}  // namespace
+
+KernelPrices::KernelPrices(const v1::Accelerator& accelerator, v1::DataType precision)
+    : peak_(PeakOf(accelerator, precision)),
+      kernel_floor_(accelerator.profile().kernel_floor().value()),
+      gemm_(accelerator, peak_, precision == v1::FP32 ? 4 : 2) {
+  ORRERY_CHECK(peak_.count() > 0);
+  for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {
+    v1::AttentionKernel kernel = v1::ATTENTION_KERNEL_UNSPECIFIED;
+    ORRERY_CHECK(v1::AttentionKernel_Parse(profile.kernel(), &kernel));
+    attention_[static_cast<std::size_t>(kernel)].emplace(profile, accelerator.sms(), peak_);
+  }
+  const v1::MemoryBoundProfile& memory = accelerator.profile().memory_bound();
+  const auto set = [&](MemoryBoundClass memory_class, const v1::Constant& share) {
+    bandwidth_[static_cast<std::size_t>(memory_class)] = BytesPerSecond(accelerator.memory_bandwidth() * share.value());
+  };
+  set(MemoryBoundClass::kElementwise, memory.elementwise());
+  set(MemoryBoundClass::kActivation, memory.activation());
+  set(MemoryBoundClass::kNorm, memory.norm());
+  set(MemoryBoundClass::kSoftmax, memory.softmax());
+  set(MemoryBoundClass::kOptimizer, memory.optimizer());
+}
+
+double KernelPrices::MemoryBoundSeconds(MemoryBoundClass memory_class, Bytes traffic, int kernels) const {
+  const double launches = static_cast<double>(kernels) * kernel_floor_;
+  return std::max(SecondsAt(traffic, bandwidth_[static_cast<std::size_t>(memory_class)]), launches);
+}
+
+double KernelPrices::Seconds(const workloads::Operator& op) const {
+  switch (op.kind) {
+    case OperatorKind::kGemm:
+      return std::max(gemm_.Seconds(op.gemm), kernel_floor_);
+    case OperatorKind::kAttention: {
+      const std::optional<AttentionModel>& model = attention_[static_cast<std::size_t>(op.attention.kernel)];
+      ORRERY_CHECK(model.has_value());
+      return model->Seconds(op.attention) + static_cast<double>(op.kernels) * kernel_floor_;
+    }
+    case OperatorKind::kMemoryBound:
+      return MemoryBoundSeconds(op.memory_bound.memory_class, op.memory_bound.traffic, op.kernels);
+    case OperatorKind::kCollective:
+      break;
+  }
+  ORRERY_CHECK(false && "collectives have no kernel price");
+  return 0;
+}
+
+double KernelPrices::SecondsAtPeak(const workloads::Operator& op) const { return SecondsAt(op.flops, peak_); }
+
+double KernelPrices::OptimizerSeconds(Bytes traffic, int kernels) const {
+  return MemoryBoundSeconds(MemoryBoundClass::kOptimizer, traffic, kernels);
+}
+
+}  // namespace orrery::kernels

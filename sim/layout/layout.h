@@ -1,0 +1,62 @@
+// Coordinates (tp, cp, dp, pp) <-> ranks, groups and where their members sit. Pure integers.
+//
+// rank = tp + TP (cp + CP (dp + DP pp)): tensor-parallel ranks are neighbours (Megatron-LM's order "tp-cp-ep-dp-pp").
+// Ranks fill nodes in order: node of a rank = rank / gpus per node.
+#ifndef ORRERY_SIM_LAYOUT_LAYOUT_H_
+#define ORRERY_SIM_LAYOUT_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace orrery::layout {
+
+enum class GroupAxis : std::uint8_t { kTp, kDp, kEmbedding, kWorld };
+
+struct Coordinates {
+  std::int64_t tp = 0;
+  std::int64_t cp = 0;
+  std::int64_t dp = 0;
+  std::int64_t pp = 0;
+
+  friend bool operator==(const Coordinates&, const Coordinates&) = default;
+};
+
+// How the members of a group are spread over nodes: all that a price needs.
+struct Placement {
+  std::int64_t ranks = 1;
+  std::int64_t nodes = 1;
+  // Members on the fullest and on the emptiest of its nodes.
+  std::int64_t max_ranks_per_node = 1;
+  std::int64_t min_ranks_per_node = 1;
+  // Leaf switches of a rail that its nodes hang on.
+  std::int64_t leaves = 1;
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+class Layout {
+ public:
+  Layout(std::int64_t tp, std::int64_t cp, std::int64_t dp, std::int64_t pp, std::int64_t gpus_per_node,
+         std::int64_t nodes_per_leaf);
+
+  std::int64_t world() const;
+  std::int64_t RankOf(const Coordinates& at) const;
+  Coordinates CoordinatesOf(std::int64_t rank) const;
+  std::int64_t NodeOf(std::int64_t rank) const { return rank / gpus_per_node_; }
+
+  // The group of `at` along an axis: kTp varies tp; kDp varies dp and cp; kEmbedding is the first and last pipeline
+  // rank; kWorld all. Time O(gpus per node) at worst.
+  Placement PlacementOf(GroupAxis axis, const Coordinates& at) const;
+
+  // Whether every group of an axis is placed alike whatever the other coordinates of its kind, so that tp, cp and dp
+  // can fold symbolically: each of TP, TP CP, TP CP DP divides the node or is a multiple of it, and whole leaves
+  // likewise.
+  bool IsRegular() const;
+
+ private:
+  std::int64_t tp_, cp_, dp_, pp_, gpus_per_node_, nodes_per_leaf_;
+};
+
+}  // namespace orrery::layout
+
+#endif  // ORRERY_SIM_LAYOUT_LAYOUT_H_

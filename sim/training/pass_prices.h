@@ -1,0 +1,73 @@
+// Operators of a chunk with their prices: what a program is made of.
+#ifndef ORRERY_SIM_TRAINING_PASS_PRICES_H_
+#define ORRERY_SIM_TRAINING_PASS_PRICES_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "sim/collectives/collective_prices.h"
+#include "sim/engine/program.h"
+#include "sim/kernels/kernel_prices.h"
+#include "sim/layout/layout.h"
+#include "sim/memory/ledger.h"
+#include "sim/training/plan.h"
+#include "workloads/operator.h"
+
+namespace orrery::training {
+
+// One operator, priced.
+struct PricedOperator {
+  std::string_view name;
+  engine::TimeClass time_class = engine::TimeClass::kCompute;
+  Time duration;
+  // Tensor-parallel collectives: expected wait for the slowest member.
+  Time lead;
+  bool is_collective = false;
+  int kernels = 1;
+  std::int32_t layer = -1;
+};
+
+struct PricedPass {
+  std::vector<PricedOperator> operators;
+  memory::PassFootprint footprint;
+  // Sum of the durations of kernels, collectives not counted.
+  Time compute;
+};
+
+struct PricedChunk {
+  PricedPass forward;
+  PricedPass backward;        // full
+  PricedPass input_gradient;  // with what is recomputed
+  PricedPass weight_gradient;
+
+  const PricedPass& Of(schedules::ActionKind kind) const;
+};
+
+// Prices of one run. Kernels take `slowness` times as long on a slow GPU.
+class PassPricer {
+ public:
+  PassPricer(const Plan& plan, const kernels::KernelPrices& kernels, const collectives::CollectivePrices& collectives);
+
+  PricedChunk Price(const workloads::ChunkWork& work, const layout::Placement& tp_group, double slowness) const;
+
+ private:
+  // Which operators of a list belong to the pass that is priced.
+  enum class PassPart { kWhole, kInputGradient, kWeightGradient };
+  static bool InPart(const workloads::Operator& op, PassPart part);
+
+  PricedPass PricePass(const std::vector<workloads::Operator>& operators, PassPart part,
+                       const layout::Placement& tp_group, double slowness) const;
+  double KernelSeconds(const workloads::Operator& op) const;
+  double ExposedSeconds(const std::vector<workloads::Operator>& operators, std::size_t index, PassPart part,
+                        const layout::Placement& tp_group) const;
+
+  const Plan& plan_;
+  const kernels::KernelPrices& kernels_;
+  const collectives::CollectivePrices& collectives_;
+};
+
+}  // namespace orrery::training
+
+#endif  // ORRERY_SIM_TRAINING_PASS_PRICES_H_

@@ -1,0 +1,45 @@
+// What follows from a resolved spec before anything is priced: degrees, micro-batches, layout, schedule, the shape of
+// every stage, and which causes of lost time are switched off.
+#ifndef ORRERY_SIM_TRAINING_PLAN_H_
+#define ORRERY_SIM_TRAINING_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "orrery/v1/run.pb.h"
+#include "schedules/schedule.h"
+#include "sim/layout/layout.h"
+#include "workloads/transformer.h"
+
+namespace orrery::training {
+
+struct Plan {
+  v1::Run run;
+  std::int64_t tp = 1;
+  std::int64_t dp = 1;
+  std::int64_t pp = 1;
+  std::int64_t world = 1;
+  // Virtual stages per pipeline rank, and micro-batches per pipeline and iteration.
+  std::int32_t chunks = 1;
+  std::int32_t micro_batches = 1;
+  layout::Layout layout;
+  schedules::Schedule schedule;
+  schedules::Lowering lowering;
+  // By stage = chunk x pp + pipeline rank.
+  std::vector<workloads::ChunkShape> stages;
+
+  bool Without(v1::Cause cause) const;
+  const workloads::ChunkShape& Stage(std::int32_t pipeline_rank, std::int32_t chunk) const {
+    return stages[static_cast<std::size_t>(schedule.StageOf(pipeline_rank, chunk))];
+  }
+  bool IsFirstStage(std::int32_t stage) const { return stage == 0; }
+  bool IsLastStage(std::int32_t stage) const { return stage + 1 == static_cast<std::int32_t>(stages.size()); }
+};
+
+// INVALID_ARGUMENT ("schedule.group_size: ...") where the schedule does not exist for these parameters.
+absl::StatusOr<Plan> MakePlan(const v1::Run& run);
+
+}  // namespace orrery::training
+
+#endif  // ORRERY_SIM_TRAINING_PLAN_H_

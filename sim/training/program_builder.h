@@ -1,0 +1,92 @@
+// From a role's prices to its program: the passes of the schedule, the messages between them, data-parallel communication,
+// and the optimizer, on streams.
+//
+// Streams: 0 compute; 1 data-parallel communication that runs beside compute; 2 input.
+// Groups: 0 tensor-parallel, 1 data-parallel, 2 first and last pipeline rank (tied embeddings), 3 all ranks.
+// Channels, one direction each: 0 activations to the next pipeline rank, 1 activations from the previous one, 2 gradients to
+// the previous one, 3 gradients from the next one.
+#ifndef ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
+#define ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/engine/program.h"
+#include "sim/training/pass_prices.h"
+#include "sim/training/plan.h"
+
+namespace orrery::training {
+
+enum Stream : std::uint8_t { kCompute = engine::kComputeStream, kDataParallel = 1, kInput = 2, kStreams = 3 };
+enum GroupSlot : std::int32_t { kTensorGroup = 0, kDataGroup = 1, kEmbeddingGroup = 2, kWorldGroup = 3, kGroupSlots = 4 };
+enum Channel : std::int32_t {
+  kForwardToNext = 0,
+  kForwardFromPrevious = 1,
+  kBackwardToPrevious = 2,
+  kBackwardFromNext = 3,
+  kChannels = 4
+};
+
+// What an operation is, for traces and memory.
+enum class OpRole : std::uint8_t {
+  kIterationBegin,
+  kInput,
+  kParameterGather,
+  kPass,
+  kExchange,
+  kGradientReduction,
+  kGradientWait,
+  kEmbeddingReduction,
+  kNormBarrier,
+  kSlowestWait,
+  kOptimizer,
+};
+
+struct OpLabel {
+  OpRole role = OpRole::kPass;
+  schedules::ActionKind action = schedules::ActionKind::kForward;  // kPass
+  std::int32_t chunk = -1;
+  std::int32_t micro_batch = -1;
+};
+
+// What Op::tag and Segment::tag of a program index.
+struct ProgramLabels {
+  std::vector<OpLabel> ops;
+  std::vector<std::string_view> operators;
+};
+
+struct LabelledProgram {
+  engine::Program program;
+  ProgramLabels labels;
+};
+
+// All that prices of one role can depend on.
+struct RolePrices {
+  std::int32_t pipeline_rank = 0;
+  // Tensor-parallel collectives meet the other members one by one, instead of being part of a pass.
+  bool members_differ = false;
+  std::vector<const PricedChunk*> chunks;
+  std::array<Time, kChannels> message{};
+  // Data-parallel communication by chunk: gather of updated parameters; reduction of one of `buckets` equal gradient buckets.
+  std::vector<Time> parameter_gather;
+  std::vector<Time> gradient_bucket;
+  std::vector<std::int32_t> buckets;
+  // Reduction of tied embedding gradients between first and last pipeline rank, where this rank takes part.
+  bool embedding_reduction = false;
+  Time embedding_reduction_time;
+  Time norm_barrier;
+  // Expected wait for the slowest rank of all.
+  Time slowest_wait;
+  Time optimizer;
+  std::int32_t optimizer_kernels = 1;
+
+  friend bool operator==(const RolePrices&, const RolePrices&) = default;
+};
+
+LabelledProgram BuildProgram(const Plan& plan, const RolePrices& prices);
+
+}  // namespace orrery::training
+
+#endif  // ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_

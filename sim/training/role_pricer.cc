@@ -1,0 +1,144 @@
+#include "sim/training/role_pricer.h"
+
+#include <algorithm>
+
+#include "sim/training/model_states.h"
+
+namespace orrery::training {
+namespace {
+
+using collectives::CollectiveType;
+using layout::Coordinates;
+using layout::GroupAxis;
+using layout::Placement;
+
+}  // namespace
+
+SpecPricer::SpecPricer(const Plan& plan, const kernels::KernelPrices& kernels,
+                       const collectives::CollectivePrices& collectives)
+    : plan_(plan),
+      kernels_(kernels),
+      collectives_(collectives),
+      pricer_(plan, kernels, collectives),
+      slowness_(plan) {
+  PriceNominalStages();
+}
+
+void SpecPricer::PriceNominalStages() {
+  const Placement tp_group = plan_.layout.PlacementOf(GroupAxis::kTp, {});
+  Time busiest;
+  std::vector<Time> busy(static_cast<std::size_t>(plan_.pp));
+  for (std::size_t stage = 0; stage < plan_.stages.size(); ++stage) {
+    const PricedChunk& chunk = ChunkPrices(plan_.stages[stage], tp_group, 1);
+    nominal_stages_.push_back(&chunk);
+    Time& rank_busy = busy[stage % busy.size()];
+    rank_busy += (chunk.forward.compute + chunk.backward.compute) * plan_.micro_batches;
+    busiest = std::max(busiest, rank_busy);
+  }
+  // Tensor-parallel groups wait for their own slowest member at every collective; what is left is the wait of the whole
+  // run for its slowest group.
+  const double rest = ExpectedSlowness(plan_, plan_.world) - ExpectedSlowness(plan_, plan_.tp);
+  slowest_wait_ = TimeFromSeconds(SecondsFromTime(busiest) * rest);
+}
+
+const PricedChunk& SpecPricer::ChunkPrices(const workloads::ChunkShape& shape, const Placement& tp_group,
+                                           double slowness) {
+  const ShapeKey shape_key = {shape.layers, shape.embedding, shape.head};
+  const ChunkKey key = {shape_key,
+                        tp_group.ranks,
+                        tp_group.nodes,
+                        tp_group.max_ranks_per_node,
+                        tp_group.min_ranks_per_node,
+                        tp_group.leaves,
+                        slowness};
+  const auto found = chunks_.find(key);
+  if (found != chunks_.end()) return found->second;
+  auto work = work_.find(shape_key);
+  if (work == work_.end()) work = work_.emplace(shape_key, workloads::BuildChunk(plan_.run, shape)).first;
+  return chunks_.emplace(key, pricer_.Price(work->second, tp_group, slowness)).first->second;
+}
+
+RolePrices SpecPricer::PricesOf(const Coordinates& at) {
+  RolePrices prices;
+  prices.pipeline_rank = static_cast<std::int32_t>(at.pp);
+  const Placement tp_group = plan_.layout.PlacementOf(GroupAxis::kTp, at);
+  const double slowness = slowness_.Of(plan_.layout.RankOf(at));
+  for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+    prices.chunks.push_back(&ChunkPrices(plan_.Stage(prices.pipeline_rank, chunk), tp_group, slowness));
+  }
+  if (plan_.pp > 1) PriceMessages(at, prices);
+  PriceDataParallel(at, prices);
+  PriceEmbeddingReduction(at, prices);
+  PriceUpdate(at, prices);
+  prices.slowest_wait = slowest_wait_;
+  return prices;
+}
+
+// Tensor-parallel ranks hold the same activation: they send a part each, and gather it on arrival unless the parts are what
+// sequence parallelism wants (SC21 section 4.1).
+void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const {
+  if (plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
+  const v1::Run& run = plan_.run;
+  const std::int64_t whole = run.training().seq_len() * run.training().micro_batch() * run.model().hidden() *
+                             BytesOf(run.training().precision());
+  const bool sharded = run.parallelism().sequence_parallel();
+  const bool scattered = !sharded && run.software().scatter_gather() && plan_.tp > 1;
+  const Bytes part(sharded || scattered ? whole / plan_.tp : whole);
+  const double gather = scattered ? collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
+                                                         plan_.layout.PlacementOf(GroupAxis::kTp, at))
+                                  : 0;
+  const auto between = [&](std::int64_t from, std::int64_t to) {
+    Coordinates sender = at;
+    Coordinates receiver = at;
+    sender.pp = from;
+    receiver.pp = to;
+    return TimeFromSeconds(gather + collectives_.MessageSeconds(part, plan_.layout.RankOf(sender),
+                                                                plan_.layout.RankOf(receiver)));
+  };
+  prices.message[kForwardToNext] = prices.message[kBackwardFromNext] = between(at.pp, (at.pp + 1) % plan_.pp);
+  prices.message[kForwardFromPrevious] = prices.message[kBackwardToPrevious] =
+      between((at.pp + plan_.pp - 1) % plan_.pp, at.pp);
+}
+
+void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) const {
+  const v1::Run& run = plan_.run;
+  const auto priced = [&](CollectiveType type, std::int64_t bytes, GroupAxis axis) {
+    if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return Time();
+    return TimeFromSeconds(collectives_.Seconds(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
+  };
+  const CollectiveType reduction =
+      run.parallelism().zero_stage() > 0 ? CollectiveType::kReduceScatter : CollectiveType::kAllReduce;
+  for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+    const workloads::ChunkShape& shape = plan_.Stage(prices.pipeline_rank, chunk);
+    const std::int64_t parameters = workloads::Parameters(run, shape).total();
+    const std::int32_t buckets = BucketsOf(plan_, shape);
+    prices.buckets.push_back(buckets);
+    prices.gradient_bucket.push_back(
+        priced(reduction, parameters * BytesOf(run.training().gradient_type()) / buckets, GroupAxis::kDp));
+    prices.parameter_gather.push_back(
+        priced(CollectiveType::kAllGather, parameters * BytesOf(run.training().precision()), GroupAxis::kDp));
+  }
+  constexpr std::int64_t kNormBytes = 4;  // one fp32
+  prices.norm_barrier = priced(CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
+}
+
+void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& prices) const {
+  const v1::Run& run = plan_.run;
+  const bool at_end = at.pp == 0 || at.pp + 1 == plan_.pp;
+  prices.embedding_reduction = plan_.pp > 1 && at_end && run.model().tied_embeddings();
+  if (!prices.embedding_reduction || plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
+  const std::int64_t table = workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() *
+                             BytesOf(run.training().gradient_type());
+  prices.embedding_reduction_time = TimeFromSeconds(collectives_.Seconds(
+      CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(GroupAxis::kEmbedding, at)));
+}
+
+void SpecPricer::PriceUpdate(const Coordinates& at, RolePrices& prices) const {
+  const OptimizerWork update = UpdateOf(plan_, prices.pipeline_rank);
+  prices.optimizer_kernels = update.kernels;
+  if (plan_.Without(v1::CAUSE_OPTIMIZER)) return;
+  prices.optimizer = TimeFromSeconds(kernels_.OptimizerSeconds(update.traffic, update.kernels) *
+                                     slowness_.Of(plan_.layout.RankOf(at)));
+}
+
+}  // namespace orrery::training

@@ -1,0 +1,219 @@
+#include "sim/training/simulate.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "sim/training/model_states.h"
+#include "topology/cluster_graph.h"
+
+namespace orrery::training {
+namespace {
+
+using engine::TimeClass;
+
+std::size_t Index(TimeClass time_class) { return static_cast<std::size_t>(time_class); }
+
+// The engine's world, folded where something may be alike; `unit_of` maps units of the built world to units replayed.
+struct Replayable {
+  engine::World world;
+  std::vector<std::int32_t> unit_of;  // empty: the identity
+};
+
+Replayable Refine(const TrainingWorld& built) {
+  if (!built.refinable) return {.world = built.world, .unit_of = {}};
+  engine::Folding folding = engine::Fold(built.world);
+  return {.world = std::move(folding.world), .unit_of = std::move(folding.class_of)};
+}
+
+// --- Steps of the story, in order ------------------------------------------------------------------------------------
+
+void CountFlops(const Plan& plan, Result& result) {
+  const std::string& convention = plan.run.simulation().flops_convention();
+  result.model_flops = *workloads::ModelFlops(plan.run, convention, false);
+  result.hardware_flops = *workloads::ModelFlops(plan.run, convention, true);
+  for (const v1::PeakRate& peak : plan.run.cluster().accelerator().peak()) {
+    if (peak.data_type() == plan.run.training().precision()) result.peak = FlopsPerSecond(peak.flops_per_second());
+  }
+  result.gpus = plan.world;
+  result.tokens =
+      static_cast<double>(plan.run.training().global_batch()) * static_cast<double>(plan.run.training().seq_len());
+}
+
+void AccountTime(const Plan& plan, const Replayable& replayed, const engine::Replay& replay, Result& result) {
+  result.iteration_time = replay.window_end - replay.window_begin;
+  result.first_iteration_time = replay.iteration_ends.front();
+  result.window_begin = replay.window_begin;
+  result.pipeline_ranks.resize(static_cast<std::size_t>(plan.pp));
+  for (std::size_t i = 0; i < replayed.world.units.size(); ++i) {
+    const engine::Unit& unit = replayed.world.units[i];
+    const engine::UnitResult& account = replay.units[i];
+    const std::int64_t pp = plan.layout.CoordinatesOf(unit.first_rank).pp;
+    PipelineRankResult& rank = result.pipeline_ranks[static_cast<std::size_t>(pp)];
+    rank.ranks += unit.multiplicity;
+    for (std::size_t c = 0; c < engine::kTimeClasses; ++c) {
+      const Int128 sum = static_cast<Int128>(account.classes[c].count()) * unit.multiplicity;
+      rank.class_sums[c] += sum;
+      result.class_sums[c] += sum;
+    }
+    const Time span = account.pipeline_last_end - account.pipeline_first_start;
+    if (span > Time()) {
+      const double bubble = static_cast<double>((span - account.pipeline_busy).count());
+      result.span_bubble_fraction =
+          std::max(result.span_bubble_fraction, bubble / static_cast<double>(span.count()));
+    }
+  }
+}
+
+void AccountMemory(const Plan& plan, const PricedWorld& priced, Result& result) {
+  result.memory_capacity = plan.run.cluster().accelerator().memory_capacity_bytes();
+  for (std::int32_t pp = 0; pp < plan.pp; ++pp) {
+    PipelineRankResult& rank = result.pipeline_ranks[static_cast<std::size_t>(pp)];
+    rank.pipeline_rank = pp;
+    const std::vector<schedules::Action>& order = plan.schedule.order[static_cast<std::size_t>(pp)];
+    std::vector<const memory::PassFootprint*> passes;
+    passes.reserve(order.size());
+    for (const schedules::Action& action : order) {
+      const auto stage = static_cast<std::size_t>(plan.schedule.StageOf(pp, action.chunk));
+      passes.push_back(&priced.footprints[stage].Of(action.kind));
+    }
+    const memory::Peak peak = memory::PeakOf(passes);
+    rank.memory = StaticMemory(plan, pp);
+    rank.memory.activations = peak.live.activations;
+    rank.memory.logits = peak.live.logits;
+    const schedules::Action& moment = order[peak.pass];
+    rank.peak = {.action = moment.kind, .chunk = moment.chunk, .micro_batch = moment.micro_batch};
+    for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) rank.layers += plan.Stage(pp, chunk).layers;
+  }
+  if (!result.Fits()) result.warnings.push_back("does not fit in device memory: timed as if it did");
+}
+
+void CollectTraces(const Plan& plan, const TrainingWorld& built, const Replayable& replayed,
+                   const SimulateOptions& options, const engine::Replay& replay, Result& result) {
+  for (const std::int64_t rank : options.traced_ranks) {
+    const std::size_t unit = built.UnitOf(plan, rank);
+    const std::int32_t replayed_unit =
+        replayed.unit_of.empty() ? static_cast<std::int32_t>(unit) : replayed.unit_of[unit];
+    const auto program = static_cast<std::size_t>(built.world.units[unit].program);
+    TracedRank traced{.rank = rank,
+                      .pipeline_rank = static_cast<std::int32_t>(plan.layout.CoordinatesOf(rank).pp),
+                      .spans = {},
+                      .program = &built.world.programs[program],
+                      .labels = &built.labels[program]};
+    for (const engine::TracedSpan& span : replay.trace) {
+      if (span.unit == replayed_unit) traced.spans.push_back(span);
+    }
+    result.traces.push_back(std::move(traced));
+  }
+}
+
+engine::ReplayOptions OptionsOf(const Plan& plan, const TrainingWorld& built, const Replayable& replayed,
+                                const SimulateOptions& options) {
+  engine::ReplayOptions replay;
+  replay.engine = plan.run.simulation().engine() == v1::EVENT_QUEUE ? engine::EngineKind::kEventQueue
+                                                                    : engine::EngineKind::kWorklist;
+  replay.iterations = static_cast<int>(plan.run.simulation().iterations());
+  std::set<std::int32_t> traced;
+  for (const std::int64_t rank : options.traced_ranks) {
+    const std::size_t unit = built.UnitOf(plan, rank);
+    traced.insert(replayed.unit_of.empty() ? static_cast<std::int32_t>(unit) : replayed.unit_of[unit]);
+  }
+  replay.traced_units.assign(traced.begin(), traced.end());
+  return replay;
+}
+
+StageFootprints FootprintsOf(const PricedChunk& chunk) {
+  return {.forward = chunk.forward.footprint,
+          .backward = chunk.backward.footprint,
+          .input_gradient = chunk.input_gradient.footprint,
+          .weight_gradient = chunk.weight_gradient.footprint};
+}
+
+}  // namespace
+
+const memory::PassFootprint& StageFootprints::Of(schedules::ActionKind kind) const {
+  switch (kind) {
+    case schedules::ActionKind::kForward:
+      return forward;
+    case schedules::ActionKind::kBackward:
+      return backward;
+    case schedules::ActionKind::kInputGradient:
+      return input_gradient;
+    case schedules::ActionKind::kWeightGradient:
+      return weight_gradient;
+  }
+  ORRERY_CHECK(false);
+}
+
+double PipelineRankResult::SecondsOf(TimeClass time_class) const {
+  return static_cast<double>(class_sums[Index(time_class)]) / static_cast<double>(ranks) / kPicosecondsPerSecond;
+}
+
+double Result::Mfu() const {
+  return model_flops.count() / (SecondsFromTime(iteration_time) * static_cast<double>(gpus) * peak.count());
+}
+
+double Result::Hfu() const {
+  return hardware_flops.count() / (SecondsFromTime(iteration_time) * static_cast<double>(gpus) * peak.count());
+}
+
+double Result::Fraction(TimeClass time_class) const {
+  return static_cast<double>(class_sums[Index(time_class)]) /
+         (static_cast<double>(iteration_time.count()) * static_cast<double>(gpus));
+}
+
+double Result::ExposedCommunicationFraction() const {
+  double sum = 0;
+  for (const TimeClass exposed : {TimeClass::kExposedTp, TimeClass::kExposedCp, TimeClass::kExposedEp,
+                                  TimeClass::kExposedPp, TimeClass::kExposedDp}) {
+    sum += Fraction(exposed);
+  }
+  return sum;
+}
+
+bool Result::Fits() const {
+  return std::all_of(pipeline_ranks.begin(), pipeline_ranks.end(), [&](const PipelineRankResult& rank) {
+    return rank.memory.DevicePeak().count() <= memory_capacity;
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) {
+  ABSL_ASSIGN_OR_RETURN(const topology::ClusterGraph graph, topology::ClusterGraph::Build(plan.run.cluster()));
+  const v1::Accelerator& accelerator = plan.run.cluster().accelerator();
+  const kernels::KernelPrices kernels(accelerator, plan.run.training().precision());
+  const collectives::CollectivePrices collectives(graph, accelerator.profile().collective());
+  SpecPricer pricer(plan, kernels, collectives);
+  auto priced = std::make_shared<PricedWorld>();
+  priced->built = BuildWorld(plan, pricer);
+  for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
+  return priced;
+}
+
+absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& options) {
+  ABSL_ASSIGN_OR_RETURN(Plan made, MakePlan(run));
+  const auto plan = std::make_shared<const Plan>(std::move(made));
+  ABSL_ASSIGN_OR_RETURN(const std::shared_ptr<const PricedWorld> world, PriceWorld(*plan));
+  const TrainingWorld& built = world->built;
+  const Replayable replayed = Refine(built);
+  ABSL_ASSIGN_OR_RETURN(const engine::Replay replay,
+                        engine::Run(replayed.world, OptionsOf(*plan, built, replayed, options)));
+  Result result;
+  result.plan = plan;
+  result.world = world;
+  CountFlops(*plan, result);
+  AccountTime(*plan, replayed, replay, result);
+  AccountMemory(*plan, *world, result);
+  CollectTraces(*plan, built, replayed, options, replay, result);
+  result.timeline_hash = replay.timeline_hash;
+  result.ranks_simulated = static_cast<std::int64_t>(replayed.world.units.size());
+  result.tasks = replay.tasks;
+  result.events = replay.events;
+  result.iterations_replayed = static_cast<int>(replay.iteration_ends.size());
+  result.periodic = replay.periodic;
+  return result;
+}
+
+}  // namespace orrery::training

@@ -1,0 +1,180 @@
+#include "sim/training/world_builder.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "sim/training/slowness.h"
+
+namespace orrery::training {
+namespace {
+
+using layout::Coordinates;
+
+// Whether exchanging tensor-parallel ranks changes no placement: they share a node, or the whole layout is regular. For
+// TP | g, floor((t + TP j) / g) does not depend on t.
+bool TensorRanksAlike(const Plan& plan) {
+  return plan.run.cluster().node().gpus() % plan.tp == 0 || plan.layout.IsRegular();
+}
+
+std::vector<Block> Singletons(std::int64_t size) {
+  std::vector<Block> blocks;
+  for (std::int64_t i = 0; i < size; ++i) blocks.push_back({.first = i, .count = 1});
+  return blocks;
+}
+
+// The named coordinates stand alone, all others are one block.
+std::vector<Block> AllBut(const std::set<std::int64_t>& named, std::int64_t size) {
+  std::vector<Block> blocks;
+  const auto rest = size - static_cast<std::int64_t>(named.size());
+  std::int64_t representative = 0;
+  while (named.contains(representative)) ++representative;
+  if (rest > 0) blocks.push_back({.first = representative, .count = rest});
+  for (const std::int64_t coordinate : named) blocks.push_back({.first = coordinate, .count = 1});
+  std::sort(blocks.begin(), blocks.end(), [](Block a, Block b) { return a.first < b.first; });
+  return blocks;
+}
+
+class WorldBuilder {
+ public:
+  WorldBuilder(const Plan& plan, RolePricer& pricer) : plan_(plan), pricer_(pricer), slowness_(plan) {}
+
+  TrainingWorld Build() {
+    ChooseBlocks();
+    AddUnits();
+    Wire();
+    return std::move(built_);
+  }
+
+ private:
+  void ChooseBlocks() {
+    const bool fold = plan_.run.simulation().fold() == v1::ON && !slowness_.sampled();
+    std::set<std::int64_t> named_tp;
+    std::set<std::int64_t> named_dp;
+    for (const auto& [rank, factor] : slowness_.slow()) {
+      named_tp.insert(plan_.layout.CoordinatesOf(rank).tp);
+      named_dp.insert(plan_.layout.CoordinatesOf(rank).dp);
+    }
+    built_.tp_blocks = fold && TensorRanksAlike(plan_) ? AllBut(named_tp, plan_.tp) : Singletons(plan_.tp);
+    built_.dp_blocks = fold && plan_.layout.IsRegular() ? AllBut(named_dp, plan_.dp) : Singletons(plan_.dp);
+    built_.refinable = fold && built_.tp_blocks.size() * built_.dp_blocks.size() > 1;
+    members_differ_ =
+        plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
+  }
+
+  void AddUnits() {
+    for (std::int32_t pp = 0; pp < plan_.pp; ++pp) {
+      for (const Block& dp : built_.dp_blocks) {
+        for (const Block& tp : built_.tp_blocks) {
+          const Coordinates at = {.tp = tp.first, .dp = dp.first, .pp = pp};
+          engine::Unit unit;
+          unit.program = ProgramAt(at);
+          unit.multiplicity = tp.count * dp.count;
+          unit.first_rank = plan_.layout.RankOf(at);
+          built_.world.units.push_back(std::move(unit));
+        }
+      }
+    }
+  }
+
+  // In a regular layout prices depend on the pipeline rank and the GPU's speed alone.
+  std::int32_t ProgramAt(const Coordinates& at) {
+    if (!plan_.layout.IsRegular()) return ProgramOf(PricesAt(at));
+    const std::pair<std::int64_t, double> key = {at.pp, slowness_.Of(plan_.layout.RankOf(at))};
+    const auto known = regular_programs_.find(key);
+    if (known != regular_programs_.end()) return known->second;
+    return regular_programs_[key] = ProgramOf(PricesAt(at));
+  }
+
+  RolePrices PricesAt(const Coordinates& at) {
+    RolePrices prices = pricer_.PricesOf(at);
+    prices.members_differ = members_differ_;
+    return prices;
+  }
+
+  std::int32_t ProgramOf(const RolePrices& prices) {
+    const auto known = std::find(roles_.begin(), roles_.end(), prices);
+    if (known != roles_.end()) return static_cast<std::int32_t>(known - roles_.begin());
+    roles_.push_back(prices);
+    LabelledProgram labelled = BuildProgram(plan_, prices);
+    built_.world.programs.push_back(std::move(labelled.program));
+    built_.labels.push_back(std::move(labelled.labels));
+    return static_cast<std::int32_t>(roles_.size()) - 1;
+  }
+
+  // Which groups a program uses.
+  static std::set<std::int32_t> UsedGroups(const engine::Program& program) {
+    std::set<std::int32_t> used;
+    for (const engine::Op& op : program.ops) {
+      if (op.kind == engine::OpKind::kCollective) used.insert(op.group);
+    }
+    return used;
+  }
+
+  void Wire() {
+    std::vector<std::set<std::int32_t>> used;
+    for (const engine::Program& program : built_.world.programs) used.push_back(UsedGroups(program));
+    const auto tps = static_cast<std::int32_t>(built_.tp_blocks.size());
+    const auto dps = static_cast<std::int32_t>(built_.dp_blocks.size());
+    const auto pps = static_cast<std::int32_t>(plan_.pp);
+    const auto unit_at = [&](std::int32_t pp, std::int32_t dp, std::int32_t tp) { return (pp * dps + dp) * tps + tp; };
+    std::map<std::pair<GroupSlot, std::int32_t>, std::int32_t> group_ids;
+    const auto join = [&](engine::Unit& unit, std::int32_t index, GroupSlot slot, std::int32_t key) {
+      if (!used[static_cast<std::size_t>(unit.program)].contains(slot)) return;
+      const auto [id, added] = group_ids.try_emplace({slot, key}, built_.world.groups.size());
+      if (added) built_.world.groups.emplace_back();
+      built_.world.groups[static_cast<std::size_t>(id->second)].push_back(index);
+      unit.groups[slot] = id->second;
+    };
+    for (std::int32_t pp = 0; pp < pps; ++pp) {
+      for (std::int32_t dp = 0; dp < dps; ++dp) {
+        for (std::int32_t tp = 0; tp < tps; ++tp) {
+          const std::int32_t index = unit_at(pp, dp, tp);
+          engine::Unit& unit = built_.world.units[static_cast<std::size_t>(index)];
+          unit.groups.assign(kGroupSlots, -1);
+          join(unit, index, kTensorGroup, pp * dps + dp);
+          join(unit, index, kDataGroup, pp * tps + tp);
+          join(unit, index, kEmbeddingGroup, dp * tps + tp);
+          join(unit, index, kWorldGroup, 0);
+          if (built_.world.programs[static_cast<std::size_t>(unit.program)].num_channels == 0) continue;
+          const std::int32_t next = unit_at((pp + 1) % pps, dp, tp);
+          const std::int32_t previous = unit_at((pp + pps - 1) % pps, dp, tp);
+          unit.peers.resize(kChannels);
+          unit.peers[kForwardToNext] = {.unit = next, .channel = kForwardFromPrevious};
+          unit.peers[kForwardFromPrevious] = {.unit = previous, .channel = kForwardToNext};
+          unit.peers[kBackwardToPrevious] = {.unit = previous, .channel = kBackwardFromNext};
+          unit.peers[kBackwardFromNext] = {.unit = next, .channel = kBackwardToPrevious};
+        }
+      }
+    }
+  }
+
+  const Plan& plan_;
+  RolePricer& pricer_;
+  Slowness slowness_;
+  bool members_differ_ = false;
+  std::vector<RolePrices> roles_;
+  std::map<std::pair<std::int64_t, double>, std::int32_t> regular_programs_;
+  TrainingWorld built_;
+};
+
+std::size_t BlockOf(const std::vector<Block>& blocks, std::int64_t coordinate) {
+  std::size_t rest = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].first == coordinate) return i;
+    if (blocks[i].count > 1) rest = i;
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::size_t TrainingWorld::UnitOf(const Plan& plan, std::int64_t rank) const {
+  const Coordinates at = plan.layout.CoordinatesOf(rank);
+  return (static_cast<std::size_t>(at.pp) * dp_blocks.size() + BlockOf(dp_blocks, at.dp)) * tp_blocks.size() +
+         BlockOf(tp_blocks, at.tp);
+}
+
+TrainingWorld BuildWorld(const Plan& plan, RolePricer& pricer) { return WorldBuilder(plan, pricer).Build(); }
+
+}  // namespace orrery::training

@@ -1,0 +1,103 @@
+#include "tests/proto/spec_fixture.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "proto/rules.h"
+
+namespace orrery::spec {
+
+using google::protobuf::FieldDescriptor;
+
+std::string GoodText() {
+  return "model { preset: \"tiny\" }\n"
+         "cluster { preset: \"pod\" }\n"
+         "software { preset: \"level\" }\n"
+         "parallelism { tp: 2 pp: 2 dp: 4 }\n"
+         "training { global_batch: 32 }\n";
+}
+
+namespace {
+
+// Fills every number that a profile has, a list with one element.
+void Fill(google::protobuf::Message* message) {
+  const google::protobuf::Reflection* reflection = message->GetReflection();
+  const google::protobuf::Descriptor* type = message->GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    const v1::Rule& rule = RuleOf(field);
+    const bool is_inner = field->message_type() != nullptr;
+    if (!rule.required() && !is_inner) continue;
+    if (field->message_type() == v1::Constant::descriptor()) {
+      auto* constant = static_cast<v1::Constant*>(reflection->MutableMessage(message, field));
+      constant->set_value(std::clamp(0.5, rule.min(), rule.max()));
+      if (rule.has_unit()) constant->set_unit(rule.unit());
+    } else if (is_inner) {
+      Fill(field->is_repeated() ? reflection->AddMessage(message, field) : reflection->MutableMessage(message, field));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+      const auto smallest = static_cast<std::int64_t>(rule.min());
+      field->is_repeated() ? reflection->AddInt64(message, field, smallest)
+                           : reflection->SetInt64(message, field, smallest);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      reflection->SetDouble(message, field, rule.min());
+    } else {
+      reflection->SetString(message, field, "x");
+    }
+  }
+}
+
+std::string ConstantsText() {
+  v1::Profile profile;
+  Fill(&profile);
+  profile.mutable_jitter_sigma()->set_value(0.02);
+  v1::AttentionProfile* attention = profile.mutable_attention(0);
+  attention->set_kernel("FLASH_ATTENTION_1");
+  attention->clear_head_dims();
+  attention->add_head_dims(64);
+  attention->add_head_dims(128);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(profile, &text);
+  return text;
+}
+
+}  // namespace
+
+LoadOptions FixtureOptions(std::vector<std::string> overrides) {
+  static const TemporaryFolder generated;
+  static const std::string profile = generated.Write("profiles/constants.txtpb", ConstantsText());
+  return {.spec_path = {std::string(ORRERY_SOURCE_DIR) + "/tests/proto/testdata", generated.path()},
+          .overrides = std::move(overrides)};
+}
+
+absl::StatusOr<LoadedRun> LoadGood(std::vector<std::string> overrides) {
+  return LoadRunFromText(GoodText(), "run.txtpb", FixtureOptions(std::move(overrides)));
+}
+
+std::string ErrorOf(const std::string& text, std::vector<std::string> overrides) {
+  return std::string(LoadRunFromText(text, "run.txtpb", FixtureOptions(std::move(overrides))).status().message());
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = testing::TempDir() + "orrery_spec_XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) std::abort();
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TemporaryFolder::Write(const std::string& name, const std::string& contents) const {
+  const std::filesystem::path file = std::filesystem::path(path_) / name;
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << contents;
+  return file.string();
+}
+
+}  // namespace orrery::spec

@@ -1,0 +1,192 @@
+#include "schedules/schedule.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/schedules/evaluator.h"
+
+namespace orrery::schedules {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// "F0.2 B1.3": kind, chunk, micro-batch; "+" joins an action to the next.
+std::string Text(const std::vector<Action>& order) {
+  std::string text;
+  for (const Action& action : order) {
+    if (!text.empty()) text += ' ';
+    text += "FBIW"[static_cast<int>(action.kind)];
+    text += std::to_string(action.chunk) + "." + std::to_string(action.micro_batch);
+    if (action.joined) text += '+';
+  }
+  return text;
+}
+
+std::vector<std::string> Orders(std::string_view family, const Parameters& parameters) {
+  const auto schedule = Generate(family, parameters);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  std::vector<std::string> texts;
+  for (const auto& order : schedule->order) texts.push_back(Text(order));
+  return texts;
+}
+
+std::string Refusal(std::string_view family, const Parameters& parameters) {
+  return std::string(Generate(family, parameters).status().message());
+}
+
+TEST(GpipeTest, RunsAllForwardPassesFirst) {
+  EXPECT_THAT(Orders("gpipe", {2, 1, 3, 1}),
+              ElementsAre("F0.0 F0.1 F0.2 B0.0 B0.1 B0.2", "F0.0 F0.1 F0.2 B0.0 B0.1 B0.2"));
+}
+
+// Rank r warms up with min(p - 1 - r, m) forward passes: 2, 1, 0.
+TEST(OneForwardOneBackwardTest, AlternatesOnceThePipelineIsFull) {
+  EXPECT_THAT(Orders("1f1b", {3, 1, 4, 1}),
+              ElementsAre("F0.0 F0.1 F0.2 B0.0 F0.3 B0.1 B0.2 B0.3",  //
+                          "F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3", "F0.0 B0.0 F0.1 B0.1 F0.2 B0.2 F0.3 B0.3"));
+}
+
+// Two micro-batches on four ranks: ranks 0 and 1 warm up with both.
+TEST(OneForwardOneBackwardTest, TakesFewerMicroBatchesThanRanks) {
+  EXPECT_THAT(Orders("1f1b", {4, 1, 2, 1}), ElementsAre("F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1",  //
+                                                        "F0.0 F0.1 B0.0 B0.1", "F0.0 B0.0 F0.1 B0.1"));
+}
+
+// p = 2, v = 2, N = 2, m = 4. Table: chunk 0 of 0, 1; chunk 1 of 0, 1; chunk 0 of 2, 3; chunk 1 of 2, 3.
+// Warm-up 2 (p - 1 - r) + (v - 1) N: 4 on rank 0, 2 on rank 1; then pairs.
+TEST(InterleavedTest, WorksThroughGroupsChunkByChunk) {
+  EXPECT_THAT(Orders("interleaved-1f1b", {2, 2, 4, 2}),
+              ElementsAre("F0.0 F0.1 F1.0 F1.1 F0.2+ B1.0 F0.3+ B1.1 F1.2+ B0.0 F1.3+ B0.1 B1.2 B1.3 B0.2 B0.3",
+                          "F0.0 F0.1 F1.0+ B1.0 F1.1+ B1.1 F0.2+ B0.0 F0.3+ B0.1 F1.2+ B1.2 F1.3+ B1.3 B0.2 B0.3"));
+}
+
+// p = 2, v = 2, N = 3, m = 5: groups {0, 1, 2} and {3, 4}. Warm-up: 5 on rank 0, 3 on rank 1.
+TEST(InterleavedTest, TakesAShortLastGroup) {
+  EXPECT_THAT(Orders("interleaved-1f1b", {2, 2, 5, 3}),
+              ElementsAre("F0.0 F0.1 F0.2 F1.0 F1.1 F1.2+ B1.0 F0.3+ B1.1 F0.4+ B1.2 F1.3+ B0.0 F1.4+ B0.1 B0.2 B1.3 "
+                          "B1.4 B0.3 B0.4",
+                          "F0.0 F0.1 F0.2 F1.0+ B1.0 F1.1+ B1.1 F1.2+ B1.2 F0.3+ B0.0 F0.4+ B0.1 F1.3+ B0.2 F1.4+ "
+                          "B1.3 B1.4 B0.3 B0.4"));
+}
+
+// All m v = 4 forward passes are warm-up on rank 0 (fill 2 x 1 + 2 = 4): none of them forms a pair.
+TEST(InterleavedTest, JoinsNothingWithoutSteadyPhase) {
+  EXPECT_THAT(Orders("interleaved-1f1b", {2, 2, 2, 2}),
+              ElementsAre("F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1", "F0.0 F0.1 F1.0+ B1.0 F1.1+ B1.1 B0.0 B0.1"));
+}
+
+TEST(ParametersTest, NamesValueAndAllowedRange) {
+  EXPECT_THAT(Refusal("1f1b", {0, 1, 4, 1}), HasSubstr("ranks = 0, allowed: at least 1"));
+  EXPECT_THAT(Refusal("1f1b", {2, 2, 4, 1}), HasSubstr("chunks = 2, allowed: 1"));
+  EXPECT_THAT(Refusal("gpipe", {2, 2, 4, 1}), HasSubstr("chunks = 2, allowed: 1"));
+  EXPECT_THAT(Refusal("gpipe", {2, 1, 0, 1}), HasSubstr("micro_batches = 0, allowed: at least 1"));
+  EXPECT_THAT(Refusal("gpipe", {2000000000, 1, 2000000000, 1}), HasSubstr("allowed: at most 20000000 passes"));
+  EXPECT_THAT(Refusal("interleaved-1f1b", {1, 2, 4, 1}), HasSubstr("ranks = 1, allowed: at least 2"));
+  EXPECT_THAT(Refusal("interleaved-1f1b", {4, 2, 8, 3}),
+              HasSubstr("group_size = 3, allowed: ranks (4) to micro_batches (8)"));
+  EXPECT_THAT(Refusal("interleaved-1f1b", {4, 2, 8, 9}),
+              HasSubstr("group_size = 9, allowed: ranks (4) to micro_batches (8)"));
+  EXPECT_THAT(Refusal("interleaved-1f1b", {4, 2, 3, 4}), HasSubstr("group_size = 4, allowed: micro_batches (3)"));
+  EXPECT_THAT(
+      Refusal("interleaved-1f1b", {4, 2, 11, 4}),
+      HasSubstr("micro_batches = 11 leave 3 for the last group of group_size = 4, allowed: 0 or at least ranks (4)"));
+}
+
+// Against the definition of legal group sizes, and every legal schedule is one that Validate accepts.
+TEST(ParametersTest, InterleavedTakesExactlyTheLegalGroupSizes) {
+  for (std::int32_t p = 2; p <= 6; ++p) {
+    for (std::int32_t m = 1; m <= 16; ++m) {
+      const std::vector<std::int32_t> legal = LegalGroupSizes(p, m);
+      for (std::int32_t n = 1; n <= m + 1; ++n) {
+        const auto schedule = Generate("interleaved-1f1b", {p, 3, m, n});
+        const bool expected = std::find(legal.begin(), legal.end(), n) != legal.end();
+        ASSERT_EQ(schedule.ok(), expected) << p << " " << m << " " << n << " " << schedule.status();
+        if (!schedule.ok()) continue;
+        ASSERT_TRUE(Validate(*schedule).ok()) << Validate(*schedule);
+      }
+    }
+  }
+}
+
+TEST(FamiliesTest, AreSortedByNameAndFound) {
+  std::string last;
+  for (const Family& family : Families()) {
+    EXPECT_LT(last, family.name);
+    last = family.name;
+    EXPECT_EQ((*FindFamily(family.name))->summary, family.summary);
+    EXPECT_FALSE(family.reference.empty());
+    EXPECT_FALSE(family.constraints.empty());
+  }
+  const auto unknown = FindFamily("gpip");
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("did you mean 'gpipe'"));
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("1f1b, gpipe, interleaved-1f1b"));
+}
+
+// One stage on one rank, one micro-batch: F, then I, then W.
+Schedule Split() {
+  return {1,
+          1,
+          1,
+          {{{ActionKind::kForward, 0, 0}, {ActionKind::kInputGradient, 0, 0}, {ActionKind::kWeightGradient, 0, 0}}}};
+}
+
+std::string Violation(const Schedule& schedule) { return std::string(Validate(schedule).message()); }
+
+TEST(ValidateTest, AcceptsASplitBackwardPass) { EXPECT_EQ(Violation(Split()), ""); }
+
+TEST(ValidateTest, NamesTheFirstViolation) {
+  Schedule schedule = Split();
+  std::swap(schedule.order[0][1], schedule.order[0][2]);
+  EXPECT_THAT(Violation(schedule),
+              HasSubstr("rank 0, action 1 (W of chunk 0, micro-batch 0) comes before its input gradient"));
+  schedule = Split();
+  std::swap(schedule.order[0][0], schedule.order[0][1]);
+  EXPECT_THAT(Violation(schedule), HasSubstr("comes before its forward pass"));
+  schedule = Split();
+  schedule.order[0].pop_back();
+  EXPECT_THAT(Violation(schedule), HasSubstr("stage 0 does not finish micro-batch 0"));
+  schedule = Split();
+  schedule.order[0].push_back({ActionKind::kBackward, 0, 0});
+  EXPECT_THAT(Violation(schedule), HasSubstr("repeats work"));
+  schedule = Split();
+  schedule.order[0][0].micro_batch = 1;
+  EXPECT_THAT(Violation(schedule), HasSubstr("names a micro-batch that does not exist"));
+  schedule = Split();
+  schedule.order[0][0].chunk = -1;
+  EXPECT_THAT(Violation(schedule), HasSubstr("names a chunk that the rank does not hold"));
+  schedule = Split();
+  schedule.order[0].back().joined = true;
+  EXPECT_THAT(Violation(schedule), HasSubstr("is joined to nothing"));
+  schedule = Split();
+  schedule.order.emplace_back();
+  EXPECT_THAT(Violation(schedule), HasSubstr("orders for 2 ranks, expected 1"));
+}
+
+// Rank 0: F0 B0 F1 B1. Rank 1: F0 F1 B0 B1. Rank 0 waits for B0 of rank 1, which waits for F1 of rank 0.
+TEST(ValidateTest, FindsADeadlock) {
+  Schedule schedule = *Generate("1f1b", {2, 1, 2, 1});
+  schedule.order[0] = {{ActionKind::kForward, 0, 0},
+                       {ActionKind::kBackward, 0, 0},
+                       {ActionKind::kForward, 0, 1},
+                       {ActionKind::kBackward, 0, 1}};
+  schedule.order[1] = {{ActionKind::kForward, 0, 0},
+                       {ActionKind::kForward, 0, 1},
+                       {ActionKind::kBackward, 0, 0},
+                       {ActionKind::kBackward, 0, 1}};
+  EXPECT_THAT(Violation(schedule),
+              HasSubstr("deadlocks: rank 0, action 1 (B of chunk 0, micro-batch 0) never gets its input"));
+}
+
+// F0 and B0 of rank 0 as one step: B0 needs what rank 1 makes of F0, which leaves the step only at its end.
+TEST(ValidateTest, FindsADeadlockWithinAStep) {
+  Schedule schedule = *Generate("1f1b", {2, 1, 1, 1});
+  EXPECT_EQ(Violation(schedule), "");
+  schedule.order[0][0].joined = true;
+  EXPECT_THAT(Violation(schedule), HasSubstr("deadlocks: rank 0, action 0"));
+}
+
+}  // namespace
+}  // namespace orrery::schedules

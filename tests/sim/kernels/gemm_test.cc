@@ -1,0 +1,91 @@
+#include "sim/kernels/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/kernels/toy_accelerator.h"
+
+namespace orrery::kernels {
+namespace {
+
+constexpr FlopsPerSecond kToyPeak(4e9);
+
+double Seconds(const v1::Accelerator& accelerator, const workloads::Gemm& gemm) {
+  return GemmModel(accelerator, kToyPeak, 2).Seconds(gemm);
+}
+
+// One tile: 2 x 10 x 10 x 100 = 20,000 FLOPs at 0.5e9 FLOP/s = 40 us.
+constexpr double kTile = 40e-6;
+
+TEST(Gemm, WavesByHand) {
+  const v1::Accelerator toy = ToyAccelerator();
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 20, .n = 20, .k = 100}), kTile);      // 4 tiles, 4 multiprocessors
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 21, .n = 20, .k = 100}), 2 * kTile);  // 6 tiles
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 40, .n = 20, .k = 100}), 2 * kTile);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 41, .n = 20, .k = 100}), 3 * kTile);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.batch = 5, .m = 10, .n = 10, .k = 100}), 2 * kTile);
+}
+
+// 6 tiles: in the second wave half of the multiprocessors idles, efficiency 0.5 (1 + 0.4 x 0.5) = 0.6, but not above
+// 0.55.
+TEST(Gemm, PartialWaveIsFaster) {
+  v1::Accelerator toy = ToyAccelerator();
+  toy.mutable_profile()->mutable_gemm()->mutable_partial_wave_gain()->set_value(0.4);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 30, .n = 20, .k = 100}), kTile + kTile * 0.5 / 0.6);
+  toy.mutable_profile()->mutable_gemm()->mutable_peak_efficiency()->set_value(0.55);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 30, .n = 20, .k = 100}), kTile + kTile * 0.5 / 0.55);
+}
+
+// A quarter of the result's 100 x 2 bytes at 0.5e12 bytes/s is exposed, 0.1 ns, or of its 100 x 8 bytes, 0.4 ns;
+// overhead 3 us.
+TEST(Gemm, ExposedResultAndOverhead) {
+  v1::Accelerator toy = ToyAccelerator();
+  toy.mutable_profile()->mutable_gemm()->mutable_exposed_result()->set_value(0.25);
+  toy.mutable_profile()->mutable_gemm()->mutable_overhead()->set_value(3e-6);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile + 0.1e-9 + 3e-6);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100, .accumulates_fp32 = true}), kTile + 0.4e-9 + 3e-6);
+}
+
+// (1000 x 1 + 1 x 1000 + 1000 x 1000) x 2 bytes at 0.5e12 bytes/s = 4.008 us; its 10,000 tiles of 200 FLOPs take 1 ms
+// on the toy, 1 us on a chip a thousand times faster. fp32 accumulation: 2000 x 2 + 1e6 x 8 bytes.
+TEST(Gemm, MemoryRoofline) {
+  const v1::Accelerator toy = ToyAccelerator();
+  const GemmModel fast(toy, FlopsPerSecond(4e12), 2);
+  EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1}), 1.002e6 * 2 / 0.5e12);
+  EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1, .accumulates_fp32 = true}), 8.004e6 / 0.5e12);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 1000, .n = 1000, .k = 1}), 1e-3);
+}
+
+// One tile of k = 100 in four parts: a quarter of 40 us, and 4 x 100 partial sums of 8 bytes at 0.5e12 bytes/s = 6.4
+// ns.
+TEST(Gemm, SplitKFillsTheChip) {
+  v1::Accelerator toy = ToyAccelerator();
+  toy.mutable_profile()->mutable_gemm()->mutable_max_split_k()->set_value(4);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile / 4 + 4 * 100 * 8 / 0.5e12);
+  // Eight tiles fill two waves already.
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 40, .n = 20, .k = 100}), 2 * kTile);
+}
+
+TEST(Gemm, TakesTheBetterTileInEitherOrientation) {
+  v1::Accelerator toy = ToyAccelerator();
+  v1::GemmTile& tile = *toy.mutable_profile()->mutable_gemm()->add_tile();
+  tile.set_m(40);
+  tile.set_n(10);
+  tile.mutable_efficiency()->set_value(0.8);
+  // 10 x 160 is four tiles of 10 x 40, one wave of 80,000 FLOPs at 0.8e9: 100 us; with 10 x 10 tiles four waves: 160
+  // us.
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 160, .k = 100}), 100e-6);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 160, .n = 10, .k = 100}), 100e-6);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile);
+}
+
+TEST(Gemm, MisalignedShapesAreSlower) {
+  v1::Accelerator toy = ToyAccelerator();
+  toy.mutable_profile()->mutable_gemm()->mutable_alignment()->set_value(8);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 8, .k = 104}), kTile * 1.04);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 9, .k = 104}), kTile * 1.04 * 4);
+  EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 8, .k = 100}), kTile * 4);
+}
+
+}  // namespace
+}  // namespace orrery::kernels

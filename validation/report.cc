@@ -1,0 +1,190 @@
+#include "validation/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/csv.h"
+#include "base/format.h"
+#include "base/text_table.h"
+
+namespace orrery::validation {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view StatusName(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return "ok";
+    case Status::kRefused:
+      return "refused";
+    case Status::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Json SummaryJson(const Summary& summary) {
+  Json json = {
+      {"rows", summary.rows}, {"ok", summary.ok}, {"refused", summary.refused}, {"failed", summary.failed}};
+  if (summary.ok > 0) {
+    json["median_abs_error"] = summary.median_abs_error;
+    json["p90_abs_error"] = summary.p90_abs_error;
+    json["bias"] = summary.bias;
+  }
+  return json;
+}
+
+void AddSummaryRow(const std::string& name, const Summary& summary, TextTable* table) {
+  std::vector<std::string> cells = {name, absl::StrCat(summary.rows), absl::StrCat(summary.ok),
+                                    absl::StrCat(summary.refused), absl::StrCat(summary.failed)};
+  if (summary.ok > 0) {
+    cells.push_back(FormatPercent(summary.median_abs_error));
+    cells.push_back(FormatPercent(summary.p90_abs_error));
+    cells.push_back(FormatPercent(summary.bias));
+  }
+  table->AddRow(std::move(cells));
+}
+
+}  // namespace
+
+double Quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double position = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
+}
+
+Summary Summarise(const std::vector<const Row*>& rows) {
+  Summary summary;
+  std::vector<double> signed_errors;
+  std::vector<double> absolute_errors;
+  for (const Row* row : rows) {
+    ++summary.rows;
+    if (row->status == Status::kRefused) ++summary.refused;
+    if (row->status == Status::kFailed) ++summary.failed;
+    if (row->status != Status::kOk) continue;
+    ++summary.ok;
+    signed_errors.push_back(row->Error());
+    absolute_errors.push_back(std::fabs(row->Error()));
+  }
+  summary.median_abs_error = Quantile(absolute_errors, 0.5);
+  summary.p90_abs_error = Quantile(absolute_errors, 0.9);
+  summary.bias = Quantile(signed_errors, 0.5);
+  return summary;
+}
+
+Summary Report::All() const {
+  std::vector<const Row*> all;
+  for (const Row& row : rows) all.push_back(&row);
+  return Summarise(all);
+}
+
+Summary Report::WithAssumptions(bool with) const {
+  std::vector<const Row*> chosen;
+  for (const Row& row : rows) {
+    if (row.assumptions.empty() != with) chosen.push_back(&row);
+  }
+  return Summarise(chosen);
+}
+
+std::vector<std::pair<std::string, Summary>> Report::Groups() const {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<const Row*>> members;
+  for (const Row& row : rows) {
+    std::vector<const Row*>& group = members[row.group];
+    if (group.empty()) names.push_back(row.group);
+    group.push_back(&row);
+  }
+  std::vector<std::pair<std::string, Summary>> groups;
+  for (const std::string& name : names) groups.emplace_back(name, Summarise(members[name]));
+  return groups;
+}
+
+std::string ReportText(const Report& report) {
+  using Align = TextTable::Align;
+  TextTable rows({{"id", Align::kLeft},
+                  {"measured s", Align::kRight},
+                  {"predicted s", Align::kRight},
+                  {"error", Align::kRight},
+                  {"filled in or remarks", Align::kLeft}});
+  std::map<std::string, int> refusals;
+  for (const Row& row : report.rows) {
+    if (row.status == Status::kRefused) {
+      ++refusals[row.reason];
+      continue;
+    }
+    std::vector<std::string> remarks = row.assumptions;
+    remarks.insert(remarks.end(), row.flags.begin(), row.flags.end());
+    if (row.status == Status::kFailed) remarks = {absl::StrCat("FAILED: ", row.reason)};
+    rows.AddRow({row.id, FormatFixed(row.measured, 3), row.status == Status::kOk ? FormatFixed(row.predicted, 3) : "",
+                 row.status == Status::kOk ? FormatPercent(row.Error()) : "", absl::StrJoin(remarks, "; ")});
+  }
+  TextTable summary({{absl::StrCat("by ", report.group_column), Align::kLeft},
+                     {"rows", Align::kRight},
+                     {"ok", Align::kRight},
+                     {"refused", Align::kRight},
+                     {"failed", Align::kRight},
+                     {"median |error|", Align::kRight},
+                     {"p90 |error|", Align::kRight},
+                     {"bias", Align::kRight}});
+  for (const auto& [name, group] : report.Groups()) AddSummaryRow(name, group, &summary);
+  summary.AddRule();
+  AddSummaryRow("nothing filled in", report.WithAssumptions(false), &summary);
+  AddSummaryRow("something filled in", report.WithAssumptions(true), &summary);
+  AddSummaryRow("all", report.All(), &summary);
+  std::string text = absl::StrCat(rows.Render(), "\n", summary.Render());
+  if (refusals.empty()) return text;
+  TextTable refused({{"refused for want of", Align::kLeft}, {"rows", Align::kRight}});
+  for (const auto& [reason, count] : refusals) refused.AddRow({reason, absl::StrCat(count)});
+  return absl::StrCat(text, "\n", refused.Render());
+}
+
+std::string ReportJson(const Report& report) {
+  Json json;
+  json["rows"] = Json::array();
+  for (const Row& row : report.rows) {
+    Json entry = {{"id", row.id},
+                  {"line", row.line},
+                  {"status", std::string(StatusName(row.status))},
+                  {"measured", row.measured}};
+    if (row.status == Status::kOk) {
+      entry["predicted"] = row.predicted;
+      entry["error"] = row.Error();
+    } else {
+      entry["reason"] = row.reason;
+    }
+    entry["assumptions"] = row.assumptions;
+    entry["flags"] = row.flags;
+    json["rows"].push_back(std::move(entry));
+  }
+  json["summary"] = SummaryJson(report.All());
+  json["summary_nothing_filled_in"] = SummaryJson(report.WithAssumptions(false));
+  json["summary_something_filled_in"] = SummaryJson(report.WithAssumptions(true));
+  json["groups"] = Json::array();
+  for (const auto& [name, group] : report.Groups()) {
+    Json entry = {{report.group_column, name}};
+    entry.update(SummaryJson(group));
+    json["groups"].push_back(std::move(entry));
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string ReportCsv(const Report& report) {
+  std::string text = absl::StrCat("id,", report.group_column, ",measured_s,predicted_s,error\n");
+  for (const Row& row : report.rows) {
+    if (row.status != Status::kOk) continue;
+    absl::StrAppend(&text, CsvField(row.id), ",", CsvField(row.group), ",", FormatDouble(row.measured), ",",
+                    FormatFixed(row.predicted, 4), ",", FormatFixed(row.Error(), 4), "\n");
+  }
+  return text;
+}
+
+}  // namespace orrery::validation

@@ -1,0 +1,67 @@
+// Predicted beside measured, whatever was measured: rows, and how the errors of a set of rows are summed up.
+#ifndef ORRERY_VALIDATION_REPORT_H_
+#define ORRERY_VALIDATION_REPORT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery::validation {
+
+enum class Status : std::uint8_t { kOk, kRefused, kFailed };
+
+struct Row {
+  std::string id;
+  int line = 0;
+  Status status = Status::kOk;
+  double measured = 0;   // seconds
+  double predicted = 0;  // seconds; kOk only
+  // kRefused: the first missing feature. kFailed: what went wrong.
+  std::string reason;
+  // Blank cells that were filled in, each "field = value".
+  std::vector<std::string> assumptions;
+  // Remarks on a row that was predicted: "does not fit in memory".
+  std::vector<std::string> flags;
+  // Cell of the column by which rows are grouped.
+  std::string group;
+
+  // predicted / measured - 1.
+  double Error() const { return predicted / measured - 1; }
+};
+
+// Over rows that were predicted; a quantile interpolates linearly between the sorted values around it.
+struct Summary {
+  int rows = 0;
+  int ok = 0;
+  int refused = 0;
+  int failed = 0;
+  double median_abs_error = 0;
+  double p90_abs_error = 0;
+  double bias = 0;  // median signed error
+};
+Summary Summarise(const std::vector<const Row*>& rows);
+
+// Value below which a share `q` of the values lies; 0 of none.
+double Quantile(std::vector<double> values, double q);
+
+struct Report {
+  std::vector<Row> rows;
+  std::string group_column;
+
+  Summary All() const;
+  // Rows of which nothing was filled in, and the others.
+  Summary WithAssumptions(bool with) const;
+  // By group, in order of first appearance.
+  std::vector<std::pair<std::string, Summary>> Groups() const;
+};
+
+std::string ReportText(const Report& report);
+std::string ReportJson(const Report& report);
+// One line per predicted row: id, measured, predicted, error.
+std::string ReportCsv(const Report& report);
+
+}  // namespace orrery::validation
+
+#endif  // ORRERY_VALIDATION_REPORT_H_

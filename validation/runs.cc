@@ -1,0 +1,281 @@
+#include "validation/runs.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "sim/training/simulate.h"
+
+namespace orrery::validation {
+namespace {
+
+absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
+
+// Names in the record of accelerators that exist as presets.
+struct NamedAccelerator {
+  std::string_view gpu;
+  std::string_view preset;
+};
+constexpr std::array kAccelerators = {NamedAccelerator{"A100-80GB", "a100-sxm-80gb"},
+                                      NamedAccelerator{"A100-40GB", "a100-sxm-40gb"}};
+
+// Window of a "swa" variant, whose size no source prints: docs/validation.md.
+constexpr std::int64_t kAssumedWindow = 1024;
+
+// Builds the run of one row, field by field.
+class RowReader {
+ public:
+  RowReader(const Record& record, const spec::LoadOptions& options) : record_(record), options_(options) {}
+
+  absl::StatusOr<RunOfRow> Read() {
+    ABSL_RETURN_IF_ERROR(CheckFeatures());
+    ABSL_RETURN_IF_ERROR(ReadSoftware());
+    ABSL_RETURN_IF_ERROR(ReadModel());
+    ABSL_RETURN_IF_ERROR(ReadTraining());
+    ABSL_RETURN_IF_ERROR(ReadParallelism());
+    ABSL_RETURN_IF_ERROR(ReadSchedule());
+    ABSL_RETURN_IF_ERROR(ReadCluster());
+    run().mutable_perturbation()->mutable_jitter()->set_mode(v1::EXPECTED);
+    run().set_name(std::string(record_.Text("id")));
+    // What the record's compiler filled in.
+    for (const absl::string_view name : absl::StrSplit(std::string(record_.Text("assumed")), ' ', absl::SkipEmpty())) {
+      if (name != "vpp-unknown") Assume(absl::StrCat(name, " (filled in by the record)"));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  v1::Run& run() { return result_.run; }
+  const v1::SoftwareDefaults& defaults() const { return software_.defaults(); }
+  void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
+
+  // Features that no software level has yet, in the order of the record's columns.
+  absl::Status CheckFeatures() const {
+    if (!record_.Blank("moe")) return Missing("mixture of experts");
+    if (record_.Text("mtp") == "yes") return Missing("multi-token prediction");
+    for (const absl::string_view word :
+         absl::StrSplit(std::string(record_.Text("variant")), ' ', absl::SkipEmpty())) {
+      if (word != "parallel-block" && word != "swa") return Missing(absl::StrCat("variant ", word));
+    }
+    if (record_.Text("task") != "pretrain" && !record_.Blank("task")) {
+      return Missing(absl::StrCat("task ", std::string(record_.Text("task"))));
+    }
+    if (!record_.Blank("kv_heads") && record_.Text("kv_heads") != record_.Text("heads")) {
+      return Missing("grouped-query attention");
+    }
+    for (const std::string_view degree : {"cp", "ep"}) {
+      if (!record_.Blank(degree) && record_.Text(degree) != "1") {
+        return Missing(degree == "cp" ? "context parallelism" : "expert parallelism");
+      }
+    }
+    if (record_.Text("zero_stage") == "3" || record_.Text("zero_stage") == "fsdp") return Missing("ZeRO-3");
+    if (!record_.Blank("optimizer_shard_group")) return Missing("optimizer shard group");
+    const std::string_view precision = record_.Text("precision");
+    if (precision != "fp16" && precision != "bf16" && !precision.empty()) {
+      return Missing(absl::StrCat("precision ", std::string(precision)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSoftware() {
+    const std::string level(record_.Text("software"));
+    ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> known, spec::ListPresets("software", options_));
+    if (std::find(known.begin(), known.end(), level) == known.end()) {
+      return Missing(absl::StrCat("software level ", level));
+    }
+    run().mutable_software()->set_preset(level);
+    return spec::LoadPreset(level, options_, &software_);
+  }
+
+  // Reads an integer that must be printed.
+  absl::StatusOr<std::int64_t> Needed(std::string_view column) const {
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
+    if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
+    return *value;
+  }
+  // Reads an integer; a blank is `otherwise`, and reported.
+  absl::StatusOr<std::int64_t> IntegerOr(std::string_view column, std::int64_t otherwise) {
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
+    if (!value.has_value()) Assume(absl::StrCat(std::string(column), " = ", otherwise));
+    return value.value_or(otherwise);
+  }
+
+  absl::Status ReadModel() {
+    v1::Model& model = *run().mutable_model();
+    model.set_name(std::string(record_.Text("model")));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, Needed("layers"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, Needed("hidden"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t heads, Needed("heads"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t vocab, Needed("vocab"));
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> ffn, record_.Integer("ffn_hidden"));
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> head_dim, record_.Integer("head_dim"));
+    model.set_layers(layers);
+    model.set_hidden(hidden);
+    model.set_heads(heads);
+    model.set_vocab(vocab);
+    if (ffn.has_value()) model.set_ffn_hidden(*ffn);
+    if (head_dim.has_value()) model.set_head_dim(*head_dim);
+    const std::string_view variant = record_.Text("variant");
+    if (variant.find("parallel-block") != std::string_view::npos) model.set_block(v1::PARALLEL);
+    if (variant.find("swa") != std::string_view::npos) {
+      model.set_attention_window(kAssumedWindow);
+      Assume(absl::StrCat("attention_window = ", kAssumedWindow));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadTraining() {
+    v1::Training& training = *run().mutable_training();
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, Needed("seq_len"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, Needed("global_batch"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, IntegerOr("micro_batch", 1));
+    training.set_seq_len(seq_len);
+    training.set_global_batch(global_batch);
+    training.set_micro_batch(micro_batch);
+    if (!record_.Blank("precision")) {
+      training.set_precision(record_.Text("precision") == "fp16" ? v1::FP16 : v1::BF16);
+    }
+    const std::string_view recompute = record_.Text("recompute");
+    if (recompute == "none") {
+      training.set_recompute(v1::NONE);
+    } else if (recompute == "selective") {
+      training.set_recompute(v1::SELECTIVE);
+    } else if (recompute == "full") {
+      training.set_recompute(v1::FULL);
+    } else if (recompute.empty()) {
+      training.set_recompute(defaults().recompute());
+      Assume(absl::StrCat("recompute = ", v1::Recompute_Name(defaults().recompute())));
+    } else {
+      return Missing(absl::StrCat("recompute ", std::string(recompute)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadParallelism() {
+    v1::Parallelism& parallelism = *run().mutable_parallelism();
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, Needed("gpus"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, Needed("tp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, Needed("pp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t zero, IntegerOr("zero_stage", defaults().zero_stage()));
+    parallelism.set_gpus(gpus);
+    parallelism.set_tp(tp);
+    parallelism.set_pp(pp);
+    parallelism.set_zero_stage(zero);
+    const std::string_view sequence_parallel = record_.Text("sequence_parallel");
+    if (sequence_parallel.empty() && tp > 1) {
+      Assume(absl::StrCat("sequence_parallel = ", defaults().sequence_parallel() ? "yes" : "no"));
+    } else if (tp > 1) {
+      parallelism.set_sequence_parallel(sequence_parallel == "yes");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSchedule() {
+    const std::string_view schedule = record_.Text("schedule");
+    const std::int64_t pp = run().parallelism().pp();
+    if (schedule == "interleaved-1F1B") {
+      run().mutable_schedule()->set_name("interleaved-1f1b");
+    } else if (schedule == "1F1B" || schedule == "none" || schedule.empty()) {
+      run().mutable_schedule()->set_name("1f1b");
+    } else {
+      return Missing(absl::StrCat("schedule ", std::string(schedule)));
+    }
+    ABSL_ASSIGN_OR_RETURN(std::optional<std::int64_t> stages, record_.Integer("vpp"));
+    if (!stages.has_value() && schedule == "interleaved-1F1B") {
+      stages = LargestDivisor(run().model().layers() / pp, defaults().max_virtual_stages());
+      Assume(absl::StrCat("vpp = ", *stages));
+    }
+    run().mutable_parallelism()->set_virtual_stages(stages.value_or(1));
+    // One stage per rank interleaves nothing.
+    if (stages.value_or(1) == 1) run().mutable_schedule()->set_name("1f1b");
+    return absl::OkStatus();
+  }
+
+  static std::int64_t LargestDivisor(std::int64_t number, std::int64_t at_most) {
+    std::int64_t largest = 1;
+    for (std::int64_t i = 2; i <= std::min(number, at_most); ++i) {
+      if (number % i == 0) largest = i;
+    }
+    return largest;
+  }
+
+  absl::Status ReadCluster() {
+    const std::string_view gpu = record_.Text("gpu");
+    const auto* const accelerator = std::find_if(kAccelerators.begin(), kAccelerators.end(),
+                                                 [&](const NamedAccelerator& named) { return named.gpu == gpu; });
+    if (accelerator == kAccelerators.end()) return Missing(absl::StrCat("accelerator ", std::string(gpu)));
+    for (const v1::ClusterDefault& choice : defaults().clusters()) {
+      if (choice.accelerator() != accelerator->preset) continue;
+      v1::Cluster cluster;
+      ABSL_RETURN_IF_ERROR(spec::LoadPreset(choice.cluster(), options_, &cluster));
+      const std::int64_t per_node = cluster.node().gpus();
+      v1::Cluster& named = *run().mutable_cluster();
+      named.set_preset(choice.cluster());
+      named.set_nodes(std::max((run().parallelism().gpus() + per_node - 1) / per_node, cluster.nodes()));
+      return absl::OkStatus();
+    }
+    return Missing(absl::StrCat("a cluster of ", std::string(gpu)));
+  }
+
+  const Record& record_;
+  const spec::LoadOptions& options_;
+  v1::Software software_;
+  RunOfRow result_;
+};
+
+void Predict(const Record& record, const spec::LoadOptions& options, Row& row) {
+  const auto fail = [&](const absl::Status& status) {
+    row.status = status.code() == absl::StatusCode::kUnimplemented ? Status::kRefused : Status::kFailed;
+    row.reason = std::string(status.message());
+  };
+  absl::StatusOr<RunOfRow> made = MakeRun(record, options);
+  if (!made.ok()) return fail(made.status());
+  row.assumptions = made->assumptions;
+  const absl::StatusOr<spec::LoadedRun> loaded = spec::ResolveRun(made->run, options);
+  if (!loaded.ok()) return fail(loaded.status());
+  const absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
+  if (!result.ok()) return fail(result.status());
+  row.predicted = SecondsFromTime(result->iteration_time);
+  if (!result->Fits()) row.flags.emplace_back("does not fit in memory");
+}
+
+}  // namespace
+
+absl::StatusOr<RunOfRow> MakeRun(const Record& record, const spec::LoadOptions& options) {
+  return RowReader(record, options).Read();
+}
+
+absl::StatusOr<Report> ValidateRuns(const CsvTable& table, const RunsOptions& options, Progress& progress) {
+  for (const std::string_view column : {"id", "software", "gpu", "gpus", "time_s"}) {
+    ABSL_RETURN_IF_ERROR(table.Column(column).status());
+  }
+  ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
+  ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
+  if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  Report report;
+  report.group_column = options.group_column;
+  progress.Start("validating runs", static_cast<std::int64_t>(rows.size()));
+  for (const CsvRow* csv_row : rows) {
+    const Record record(table, *csv_row);
+    Row row;
+    row.id = std::string(record.Text("id"));
+    row.line = record.line();
+    row.group = std::string(record.Text(options.group_column));
+    const absl::StatusOr<std::optional<double>> measured = record.Number("time_s");
+    if (measured.ok() && measured->has_value() && **measured > 0) {
+      row.measured = **measured;
+      Predict(record, options.load, row);
+    } else {
+      row.status = Status::kFailed;
+      row.reason = "time_s: not a positive number";
+    }
+    report.rows.push_back(std::move(row));
+    progress.Advance(1);
+  }
+  return report;
+}
+
+}  // namespace orrery::validation
