@@ -10,7 +10,8 @@
 
 namespace orrery::cli {
 
-// Spec folders: the user's, then the shipped specs (share/orrery/specs beside an installed binary, else the source tree's).
+// Spec folders: the user's, then the shipped specs (share/orrery/specs beside an installed binary, else the source
+// tree's).
 spec::LoadOptions LoadOptionsOf(const std::vector<std::string>& spec_path, const std::vector<std::string>& overrides);
 
 std::int64_t PeakResidentBytes();

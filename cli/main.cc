@@ -55,8 +55,7 @@ void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
   sugar("--engine", "simulation.engine", {{"worklist", "WORKLIST"}, {"queue", "EVENT_QUEUE"}},
         "How the programs are evaluated; the answer is the same");
   command->add_option_function<std::string>(
-      "--iterations",
-      [spec](const std::string& given) { spec->overrides.push_back("simulation.iterations=" + given); },
+      "--iterations", [spec](const std::string& given) { spec->overrides.push_back("simulation.iterations=" + given); },
       "Iterations to replay");
 }
 
@@ -71,10 +70,12 @@ int Main(int argc, char** argv) {
   AddSpec(simulate_command, &simulate.spec);
   AddSimulationFlags(simulate_command, &simulate.spec);
   simulate_command->add_flag("--json", simulate.json, "Print JSON (docs/results.md)");
-  simulate_command->add_flag("--no-simulator", simulate.no_simulator, "Leave the simulator's own figures out of the JSON");
+  simulate_command->add_flag("--no-simulator", simulate.no_simulator,
+                             "Leave the simulator's own figures out of the JSON");
   simulate_command->add_option("--trace", simulate.trace, "Write a Chrome/Perfetto timeline; gzip where it ends in .gz")
       ->type_name("FILE");
-  simulate_command->add_option("--trace-ranks", simulate.trace_ranks, "Ranks of the timeline; default: one per pipeline rank")
+  simulate_command
+      ->add_option("--trace-ranks", simulate.trace_ranks, "Ranks of the timeline; default: one per pipeline rank")
       ->delimiter(',')
       ->type_name("RANK,...");
   AddOutput(simulate_command, &simulate.output);

@@ -30,8 +30,8 @@ absl::Status WriteTrace(v1::Run run, const SimulateArguments& arguments) {
   options.traced_ranks = RanksToTrace(run, arguments.trace_ranks);
   for (const std::int64_t rank : options.traced_ranks) {
     if (rank < 0 || rank >= run.parallelism().gpus()) {
-      return absl::InvalidArgumentError(absl::StrCat("--trace-ranks: rank ", rank, "; allowed: 0 to ",
-                                                     run.parallelism().gpus() - 1));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--trace-ranks: rank ", rank, "; allowed: 0 to ", run.parallelism().gpus() - 1));
     }
   }
   // Every kernel is shown, whatever the spec simulates: both granularities have the same timeline.
@@ -66,9 +66,8 @@ int Simulate(const SimulateArguments& arguments) {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
   const reports::SimulatorCost cost{.wall_seconds = wall.count(), .peak_rss_bytes = PeakResidentBytes()};
   const std::string text =
-      arguments.json
-          ? reports::ResultJson(*result, *waterfall, provenance, arguments.no_simulator ? nullptr : &cost)
-          : reports::Summary(*result, *waterfall, provenance, cost);
+      arguments.json ? reports::ResultJson(*result, *waterfall, provenance, arguments.no_simulator ? nullptr : &cost)
+                     : reports::Summary(*result, *waterfall, provenance, cost);
   const absl::Status written = Write(text, arguments.output);
   if (!written.ok()) return Fail(written);
   return result->Fits() ? kDone : kAnswerIsNo;

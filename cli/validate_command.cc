@@ -25,7 +25,8 @@ absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments
     return absl::InvalidArgumentError(
         absl::StrCat("validate ", arguments.kind, ": no such kind of record; allowed: runs"));
   }
-  validation::RunsOptions options{.load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .group_column = arguments.by};
+  validation::RunsOptions options{
+      .load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .group_column = arguments.by};
   for (const std::string& text : arguments.where) {
     absl::StatusOr<validation::Condition> condition = validation::ParseCondition(text);
     if (!condition.ok()) return condition.status();

@@ -48,8 +48,8 @@ class Checker {
     return true;
   }
 
-  // Reports at the first of `paths` that an override set, else that the file wrote, else that anybody wrote: what was said
-  // last is what is wrong most often, and what a preset says most rarely.
+  // Reports at the first of `paths` that an override set, else that the file wrote, else that anybody wrote: what was
+  // said last is what is wrong most often, and what a preset says most rarely.
   void Fail(const Paths& paths, const std::string& message) {
     const auto written_by = [&](Diagnostics::Author author) {
       return std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
@@ -57,7 +57,8 @@ class Checker {
       });
     };
     auto blamed = paths.end();
-    for (const auto author : {Diagnostics::Author::kOverride, Diagnostics::Author::kFile, Diagnostics::Author::kPreset}) {
+    for (const auto author :
+         {Diagnostics::Author::kOverride, Diagnostics::Author::kFile, Diagnostics::Author::kPreset}) {
       if (blamed == paths.end()) blamed = written_by(author);
     }
     if (blamed == paths.end()) blamed = paths.begin();
@@ -83,9 +84,9 @@ class Checker {
       const std::int64_t gpus = cluster.nodes() * cluster.node().gpus();
       const std::int64_t needed = (parallelism_.gpus() + cluster.node().gpus() - 1) / cluster.node().gpus();
       if (gpus < parallelism_.gpus()) {
-        Fail(paths, absl::StrCat("the cluster has ", cluster.nodes(), " nodes x ", cluster.node().gpus(), " GPUs = ", gpus,
-                                 ", the run needs ", parallelism_.gpus(), "; allowed: cluster.nodes of at least ", needed,
-                                 ", or a run on at most ", gpus, " GPUs"));
+        Fail(paths, absl::StrCat("the cluster has ", cluster.nodes(), " nodes x ", cluster.node().gpus(), " GPUs = ",
+                                 gpus, ", the run needs ", parallelism_.gpus(), "; allowed: cluster.nodes of at least ",
+                                 needed, ", or a run on at most ", gpus, " GPUs"));
       }
     }
     if (Good({"cluster.node.nics", "cluster.node.gpus"}) && cluster.node().gpus() % cluster.node().nics() != 0 &&
@@ -151,7 +152,8 @@ class Checker {
     }
     if (Good({"software.message_mode"}) && chunks > 1 && run_.software().message_mode() == v1::BLOCKING) {
       Fail({"software.message_mode", "parallelism.virtual_stages"},
-           absl::StrCat("found BLOCKING with virtual_stages = ", chunks, "; allowed: EAGER, BATCHED, or virtual_stages: 1"));
+           absl::StrCat("found BLOCKING with virtual_stages = ", chunks,
+                        "; allowed: EAGER, BATCHED, or virtual_stages: 1"));
     }
   }
 
@@ -164,9 +166,10 @@ class Checker {
     const std::int64_t remainder = (run_.training().seq_len() % tp) * (run_.training().micro_batch() % tp) % tp *
                                    (run_.model().hidden() % tp) % tp;
     if (remainder != 0) {
-      Fail(paths, absl::StrCat("pipeline messages of micro_batch x seq_len x hidden = ", run_.training().micro_batch(), " x ",
-                               run_.training().seq_len(), " x ", run_.model().hidden(), " values cannot be cut into tp = ",
-                               tp, " parts; allowed: a tp that divides their number, or software.scatter_gather: false"));
+      Fail(paths,
+           absl::StrCat("pipeline messages of micro_batch x seq_len x hidden = ", run_.training().micro_batch(), " x ",
+                        run_.training().seq_len(), " x ", run_.model().hidden(), " values cannot be cut into tp = ", tp,
+                        " parts; allowed: a tp that divides their number, or software.scatter_gather: false"));
     }
   }
 
@@ -209,8 +212,8 @@ class Checker {
     }
     names.push_back("UNFUSED");
     Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},
-         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel), "; allowed: one of ",
-                      absl::StrJoin(names, ", ")));
+         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel),
+                      "; allowed: one of ", absl::StrJoin(names, ", ")));
   }
 
   // Smaller heads are padded to the next size that has a kernel; larger ones have none.
@@ -232,8 +235,8 @@ class Checker {
       if (!Good({path})) continue;
       const auto [it, is_new] = first.emplace(slow[i].rank(), i);
       if (!is_new) {
-        Fail({path}, absl::StrCat("rank ", slow[i].rank(), " is listed already by slow_gpus[", it->second,
-                                  "]; allowed: once"));
+        Fail({path},
+             absl::StrCat("rank ", slow[i].rank(), " is listed already by slow_gpus[", it->second, "]; allowed: once"));
       }
       if (Good({"parallelism.gpus"}) && slow[i].rank() >= parallelism_.gpus()) {
         Fail({path}, absl::StrCat("found ", slow[i].rank(), " in a world of ", parallelism_.gpus(),

@@ -7,7 +7,8 @@
 
 namespace orrery::spec {
 
-// Reports every violation at the field that the user wrote. A check is left out where a field it needs is already wrong.
+// Reports every violation at the field that the user wrote. A check is left out where a field it needs is already
+// wrong.
 void CheckAcrossFields(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics);
 
 }  // namespace orrery::spec

@@ -11,17 +11,18 @@ namespace orrery::spec {
 namespace {
 
 // Sets run.message.field to `value` unless it is there.
-#define ORRERY_DEFAULT(message, field, value)                    \
-  do {                                                           \
+#define ORRERY_DEFAULT(message, field, value)                     \
+  do {                                                            \
     if (!(message)->has_##field()) (message)->set_##field(value); \
   } while (false)
 
-// The same from the software level's defaults. Where the level lacks the field, the rules say so there, and once is enough.
-#define ORRERY_DEFAULT_FROM(prefix, message, field, level)                                     \
-  do {                                                                                         \
-    if (!(message)->has_##field()) {                                                           \
+// The same from the software level's defaults. Where the level lacks the field, the rules say so there, and once is
+// enough.
+#define ORRERY_DEFAULT_FROM(prefix, message, field, level)                                                       \
+  do {                                                                                                           \
+    if (!(message)->has_##field()) {                                                                             \
       (level).has_##field() ? (message)->set_##field((level).field()) : diagnostics->MarkBad(prefix "." #field); \
-    }                                                                                          \
+    }                                                                                                            \
   } while (false)
 
 // tp pp cp, or 0 where a degree is out of its range (the rules report that).
@@ -48,8 +49,8 @@ void FillWorld(v1::Parallelism* parallelism, const Origins& origins, Diagnostics
     if (parallelism->gpus() % replica != 0) {
       diagnostics->Error(origins.Nearest("parallelism.gpus"), "parallelism.gpus",
                          absl::StrCat("found ", parallelism->gpus(), ", which does not divide by tp x pp x cp = ",
-                                      parallelism->tp(), " x ", parallelism->pp(), " x ", parallelism->cp(), " = ", replica,
-                                      "; allowed: a multiple of ", replica));
+                                      parallelism->tp(), " x ", parallelism->pp(), " x ", parallelism->cp(), " = ",
+                                      replica, "; allowed: a multiple of ", replica));
       diagnostics->MarkBad("parallelism.dp");
       return;
     }
@@ -147,7 +148,8 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
 void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics) {
   const std::string& accelerator = run->cluster().accelerator().preset();
   // A cluster that describes its nodes or fabric is the user's own.
-  if (run->cluster().has_preset() || run->cluster().has_node() || run->cluster().has_fabric() || accelerator.empty()) return;
+  if (run->cluster().has_preset() || run->cluster().has_node() || run->cluster().has_fabric() || accelerator.empty())
+    return;
   std::vector<std::string> known;
   for (const v1::ClusterDefault& entry : run->software().defaults().clusters()) {
     if (entry.accelerator() == accelerator) {

@@ -14,16 +14,16 @@ namespace {
 struct Sizes {
   explicit Sizes(const v1::Run& run);
 
-  double iterations;      // replayed, warm-up included
-  double micro_batches;   // of one replica
-  double layers;          // of one rank
-  double tokens;          // of one micro-batch
-  double parameters;      // of one rank
-  double layer_flops;     // forward, of one layer and one micro-batch, one rank
-  double head_flops;      // the same of the output head
-  double layer_bytes;     // activations of one layer and one micro-batch, one rank
-  double head_bytes;      // logits of one micro-batch
-  double buckets;         // of the gradient reduction
+  double iterations;     // replayed, warm-up included
+  double micro_batches;  // of one replica
+  double layers;         // of one rank
+  double tokens;         // of one micro-batch
+  double parameters;     // of one rank
+  double layer_flops;    // forward, of one layer and one micro-batch, one rank
+  double head_flops;     // the same of the output head
+  double layer_bytes;    // activations of one layer and one micro-batch, one rank
+  double head_bytes;     // logits of one micro-batch
+  double buckets;        // of the gradient reduction
 };
 
 Sizes::Sizes(const v1::Run& run) {
@@ -45,7 +45,8 @@ Sizes::Sizes(const v1::Run& run) {
   layer_flops = tokens * (2 * layer_parameters + 4 * real(training.seq_len()) * width) / tp;
   head_flops = tokens * 2 * hidden * real(model.vocab()) / tp;
   // Every value of a layer in four bytes, nothing sharded but what tensor parallelism shards in any case.
-  layer_bytes = 4 * tokens * (10 * hidden + (6 * width + 3 * ffn + 3 * real(training.seq_len()) * real(model.heads())) / tp);
+  layer_bytes =
+      4 * tokens * (10 * hidden + (6 * width + 3 * ffn + 3 * real(training.seq_len()) * real(model.heads())) / tp);
   head_bytes = 8 * tokens * real(model.vocab()) / tp;
   buckets = 4 * parameters / real(run.software().bucket_bytes()) + 1;
 }
@@ -61,8 +62,8 @@ double RankOperations(const v1::Run& run, const Sizes& sizes) {
   return sizes.iterations * (sizes.micro_batches * per_micro_batch + buckets);
 }
 
-// The lowest of a profile's efficiencies: constants between 0 and 1. What is not required is an alternative, taken only where
-// it is faster.
+// The lowest of a profile's efficiencies: constants between 0 and 1. What is not required is an alternative, taken only
+// where it is faster.
 double LowestShare(const google::protobuf::Message& message) {
   double lowest = 1;
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -88,7 +89,7 @@ double LowestShare(const google::protobuf::Message& message) {
 // A generous bound on the seconds of the whole replay: four forward passes of FLOPs and bytes, every collective and
 // message over the slowest link, every latency and launch, all one after the other on the slowest GPU.
 double ReplaySeconds(const v1::Run& run, const Sizes& sizes) {
-  constexpr double kPasses = 4;        // forward, recomputation, two gradients
+  constexpr double kPasses = 4;  // forward, recomputation, two gradients
   constexpr double kPerLayer = 64;
   const v1::Cluster& cluster = run.cluster();
   const v1::CollectiveProfile& collective = cluster.accelerator().profile().collective();
@@ -99,18 +100,17 @@ double ReplaySeconds(const v1::Run& run, const Sizes& sizes) {
     if (rate.data_type() == run.training().precision()) peak = rate.flops_per_second();
   }
   const double flops = kPasses * sizes.micro_batches * (sizes.layers * sizes.layer_flops + sizes.head_flops);
-  const double bytes = kPasses * sizes.micro_batches * (sizes.layers * sizes.layer_bytes + sizes.head_bytes) +
-                       64 * sizes.parameters;
+  const double bytes =
+      kPasses * sizes.micro_batches * (sizes.layers * sizes.layer_bytes + sizes.head_bytes) + 64 * sizes.parameters;
   double slowest = 1;
   for (const v1::SlowGpu& slow : run.perturbation().slow_gpus()) slowest = std::max(slowest, slow.factor());
   for (const v1::OverlapRule& rule : run.software().overlap_rules()) {
     slowest = std::max(slowest, rule.compute_factor() * rule.communication_factor());
   }
   const double nic_share = static_cast<double>(cluster.node().nics()) / static_cast<double>(cluster.node().gpus());
-  const double link =
-      std::min(cluster.node().nvlink().bandwidth() * cluster.node().nvlink().efficiency(),
-               cluster.node().nic().bandwidth() * cluster.node().nic().efficiency() * std::min(1.0, nic_share) /
-                   cluster.fabric().oversubscription());
+  const double link = std::min(cluster.node().nvlink().bandwidth() * cluster.node().nvlink().efficiency(),
+                               cluster.node().nic().bandwidth() * cluster.node().nic().efficiency() *
+                                   std::min(1.0, nic_share) / cluster.fabric().oversubscription());
   const double step = cluster.node().nvlink().latency() + cluster.node().nic().latency() +
                       8 * cluster.fabric().hop_latency() + collective.base_latency().value() +
                       collective.intra_step_latency().value() + collective.inter_step_latency().value() +
@@ -121,9 +121,8 @@ double ReplaySeconds(const v1::Run& run, const Sizes& sizes) {
   // A ring of n has 2 (n - 1) steps; tensor-parallel rings once per pass and layer, data-parallel ones once per bucket.
   const double steps = 2 * static_cast<double>(run.parallelism().tp()) * kernels / 8 +
                        2 * static_cast<double>(run.parallelism().dp()) * sizes.buckets;
-  const double seconds = flops / (peak * efficiency) +
-                         bytes / (cluster.accelerator().memory_bandwidth() * efficiency) + bytes / (link * efficiency) +
-                         launches + steps * step + run.training().data_seconds();
+  const double seconds = flops / (peak * efficiency) + bytes / (cluster.accelerator().memory_bandwidth() * efficiency) +
+                         bytes / (link * efficiency) + launches + steps * step + run.training().data_seconds();
   return sizes.iterations * slowest * seconds;
 }
 
@@ -141,8 +140,7 @@ void CheckLimits(const v1::Run& run, const Origins& origins, Diagnostics* diagno
                       FormatDouble(limits::kRankOperations)));
     return;
   }
-  const bool unfolded =
-      run.simulation().fold() == v1::OFF || run.perturbation().jitter().mode() == v1::SAMPLED;
+  const bool unfolded = run.simulation().fold() == v1::OFF || run.perturbation().jitter().mode() == v1::SAMPLED;
   if (unfolded && run.parallelism().gpus() > limits::kUnfoldedRanks) {
     fail(run.simulation().fold() == v1::OFF ? "simulation.fold" : "perturbation.jitter.mode",
          absl::StrCat("each of ", run.parallelism().gpus(), " GPUs would be replayed; allowed: up to ",
@@ -153,9 +151,10 @@ void CheckLimits(const v1::Run& run, const Origins& origins, Diagnostics* diagno
     fail("training.micro_batch", absl::StrCat("one GPU's activations come to about ", FormatDouble(activations),
                                               " bytes; allowed: up to ", FormatDouble(limits::kActivationBytes)));
   } else if (const double seconds = ReplaySeconds(run, sizes); !(seconds <= limits::kReplaySeconds)) {
-    fail("simulation.iterations",
-         absl::StrCat("the replay could cover ", FormatDouble(seconds), " simulated seconds; allowed: up to ",
-                      FormatDouble(limits::kReplaySeconds), " (fewer iterations, a smaller batch or a faster machine)"));
+    fail(
+        "simulation.iterations",
+        absl::StrCat("the replay could cover ", FormatDouble(seconds), " simulated seconds; allowed: up to ",
+                     FormatDouble(limits::kReplaySeconds), " (fewer iterations, a smaller batch or a faster machine)"));
   }
 }
 

@@ -25,7 +25,8 @@ inline constexpr double kReplaySeconds = 9e6;
 
 }  // namespace limits
 
-// Reports a run whose sizes, each within its own range, multiply beyond these bounds. Every field must be within its range.
+// Reports a run whose sizes, each within its own range, multiply beyond these bounds. Every field must be within its
+// range.
 void CheckLimits(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics);
 
 }  // namespace orrery::spec

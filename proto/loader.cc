@@ -82,16 +82,16 @@ absl::StatusOr<LoadedRun> LoadRun(const std::string& path, const LoadOptions& op
   return LoadRunFromText(*text, path, options, errors);
 }
 
-absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::string& filename, const LoadOptions& options,
-                                          std::vector<SpecError>* errors) {
+absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::string& filename,
+                                          const LoadOptions& options, std::vector<SpecError>* errors) {
   if (const std::string problem = NotText(text); !problem.empty()) return FileError(filename, problem, errors);
   Diagnostics diagnostics;
   Origins origins;
   v1::Run run;
   ReadText(text, diagnostics.AddSource(filename, Diagnostics::Author::kFile), "", &run, &origins, &diagnostics);
   if (diagnostics.ok() && run.ByteSizeLong() == 0 && options.overrides.empty()) {
-    return FileError(filename, absl::StrCat("has no fields; allowed: ", absl::StrJoin(FieldNames(run.descriptor()), ", ")),
-                     errors);
+    return FileError(
+        filename, absl::StrCat("has no fields; allowed: ", absl::StrJoin(FieldNames(run.descriptor()), ", ")), errors);
   }
   return Resolve(std::move(run), std::move(origins), std::move(diagnostics), options, errors);
 }
@@ -104,8 +104,8 @@ absl::StatusOr<LoadedRun> ResolveRun(const v1::Run& run, const LoadOptions& opti
 absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message) {
   const std::string kind = KindOf(message->GetDescriptor());
   if (kind.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(message->GetDescriptor()->name(), " has no presets; allowed: ",
-                                                   absl::StrJoin(PresetKinds(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(message->GetDescriptor()->name(),
+                                                   " has no presets; allowed: ", absl::StrJoin(PresetKinds(), ", ")));
   }
   Diagnostics diagnostics;
   Origins origins;

@@ -25,17 +25,18 @@ struct LoadOptions {
   // Folders that hold models/, accelerators/, clusters/, software/ and profiles/; an earlier one hides a later one. The
   // users' own come first, the shipped specs/ last.
   std::vector<std::string> spec_path;
-  // `path=value`, as given to --set: "parallelism.tp=4", "model.preset=gpt-22b", "perturbation.jitter={mode: EXPECTED}",
-  // "perturbation.slow_gpus={rank: 3 factor: 1.1}" (a list is replaced), "perturbation.slow_gpus[0].factor=1.2". They are
-  // applied in this order as if the user had written them in the file, those with an index after the presets are known.
+  // `path=value`, as given to --set: "parallelism.tp=4", "model.preset=gpt-22b", "perturbation.jitter={mode:
+  // EXPECTED}", "perturbation.slow_gpus={rank: 3 factor: 1.1}" (a list is replaced),
+  // "perturbation.slow_gpus[0].factor=1.2". They are applied in this order as if the user had written them in the file,
+  // those with an index after the presets are known.
   std::vector<std::string> overrides;
 };
 
 // One thing that is wrong with a spec.
 struct SpecError {
   std::string file = {};  // name of the file, or "--set path=value"; empty for a Run that code built
-  int line = 0;      // from 1; 0 where there is none
-  int column = 0;    // from 1
+  int line = 0;           // from 1; 0 where there is none
+  int column = 0;         // from 1
   std::string field = {};
   std::string message = {};
 
@@ -61,7 +62,8 @@ absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::stri
 absl::StatusOr<LoadedRun> ResolveRun(const v1::Run& run, const LoadOptions& options,
                                      std::vector<SpecError>* errors = nullptr);
 
-// Fills `message` (Model, Accelerator, Cluster, Software or Profile) from the preset `name` and checks it against its rules.
+// Fills `message` (Model, Accelerator, Cluster, Software or Profile) from the preset `name` and checks it against its
+// rules.
 absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message);
 
 // Kinds of presets, which are also the folders: accelerators, clusters, models, profiles, software.

@@ -12,8 +12,8 @@
 
 namespace orrery::spec {
 
-// A place in a source of `Diagnostics`. Overrides have no line. Sources are numbered in the order in which they were read:
-// the user's file, the overrides, then presets.
+// A place in a source of `Diagnostics`. Overrides have no line. Sources are numbered in the order in which they were
+// read: the user's file, the overrides, then presets.
 struct Position {
   int source = -1;  // -1: the field was built by code
   int line = 0;

@@ -49,7 +49,8 @@ class Walker {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const std::optional<Step> step = ParseStep(steps[i]);
       if (!step.has_value()) {
-        Error(absl::StrCat("found \"", steps[i], "\" in the path; allowed: a field, or an element of a list as in list[0]"));
+        Error(absl::StrCat("found \"", steps[i],
+                           "\" in the path; allowed: a field, or an element of a list as in list[0]"));
         return;
       }
       const FieldDescriptor* field = Find(*step);

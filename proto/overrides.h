@@ -21,8 +21,10 @@ struct Override {
 // Registers each text as a source; one without "=" is an error.
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts, Diagnostics* diagnostics);
 
-// Writes one override into `message`: a scalar is set, a block merged, a list replaced, an element of a list set or merged.
-void ApplyOverride(const Override& parsed, google::protobuf::Message* message, Origins* origins, Diagnostics* diagnostics);
+// Writes one override into `message`: a scalar is set, a block merged, a list replaced, an element of a list set or
+// merged.
+void ApplyOverride(const Override& parsed, google::protobuf::Message* message, Origins* origins,
+                   Diagnostics* diagnostics);
 
 }  // namespace orrery::spec
 

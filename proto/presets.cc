@@ -34,7 +34,8 @@ std::string TextField(const Message& message, const std::string& name) {
 
 bool IsPresetName(const std::string& name) {
   const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
   };
   return !name.empty() && name[0] != '.' && name.size() <= 255 && std::all_of(name.begin(), name.end(), allowed);
 }

@@ -1,9 +1,9 @@
 // Presets: named messages in files, which the user's fields override.
 //
-// A message with `preset: "x"` starts from <folder>/<kind>/x.txtpb. Fields written over it replace singular fields, merge
-// into messages, and replace whole lists. A preset may itself name a preset of its kind (what it starts from), and
-// messages inside it may name theirs. Where the user names a preset inside (cluster { preset: "c" accelerator { preset:
-// "b" } }), what the outer preset says about that message is dropped: the user chose another start.
+// A message with `preset: "x"` starts from <folder>/<kind>/x.txtpb. Fields written over it replace singular fields,
+// merge into messages, and replace whole lists. A preset may itself name a preset of its kind (what it starts from),
+// and messages inside it may name theirs. Where the user names a preset inside (cluster { preset: "c" accelerator {
+// preset: "b" } }), what the outer preset says about that message is dropped: the user chose another start.
 #ifndef ORRERY_PROTO_PRESETS_H_
 #define ORRERY_PROTO_PRESETS_H_
 

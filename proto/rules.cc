@@ -47,7 +47,10 @@ std::pair<std::string, bool> JudgeNumber(const Message& message, const FieldDesc
   }
   const double value =
       index < 0 ? reflection->GetDouble(message, field) : reflection->GetRepeatedDouble(message, field, index);
-  const std::string text = std::isfinite(value) ? FormatDouble(value) : std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  const std::string text = std::isfinite(value) ? FormatDouble(value)
+                           : std::isnan(value)  ? "nan"
+                           : value > 0          ? "inf"
+                                                : "-inf";
   return {text, InRange(value, rule)};
 }
 
@@ -64,8 +67,9 @@ void CheckConstant(const v1::Constant& constant, const v1::Rule& rule, const std
                    Diagnostics* diagnostics) {
   const std::string value_path = JoinPath(path, "value");
   if (constant.has_value() && (rule.has_min() || rule.has_max()) && !InRange(constant.value(), rule)) {
-    diagnostics->Error(origins.Nearest(value_path), value_path,
-                       absl::StrCat("found ", FormatDouble(constant.value()), "; allowed: a number ", AllowedRange(rule)));
+    diagnostics->Error(
+        origins.Nearest(value_path), value_path,
+        absl::StrCat("found ", FormatDouble(constant.value()), "; allowed: a number ", AllowedRange(rule)));
   }
   if (rule.has_unit() && constant.has_unit() && constant.unit() != rule.unit()) {
     const std::string unit_path = JoinPath(path, "unit");
@@ -161,10 +165,11 @@ void CheckRules(const Message& message, const std::string& path, const Origins& 
       }
     } else if (IsNumber(field)) {
       CheckNumber(message, field, /*index=*/-1, rule, field_path, origins, diagnostics);
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM && reflection->GetEnum(message, field)->number() == 0) {
-      diagnostics->Error(origins.Nearest(field_path), field_path,
-                         absl::StrCat("found ", reflection->GetEnum(message, field)->name(), "; allowed: ",
-                                      AllowedValues(field)));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
+               reflection->GetEnum(message, field)->number() == 0) {
+      diagnostics->Error(
+          origins.Nearest(field_path), field_path,
+          absl::StrCat("found ", reflection->GetEnum(message, field)->name(), "; allowed: ", AllowedValues(field)));
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && rule.required() &&
                reflection->GetString(message, field).empty()) {
       diagnostics->Error(origins.Nearest(field_path), field_path, "found an empty text; allowed: a text in quotes");

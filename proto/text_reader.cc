@@ -107,7 +107,8 @@ class Reader {
       ReadField(path, message);
       if (!TryConsume(",")) TryConsume(";");
     }
-    if (!closer.empty()) Error(Here(), path, absl::StrCat("is not closed at the end; allowed: \"", std::string(closer), "\""));
+    if (!closer.empty())
+      Error(Here(), path, absl::StrCat("is not closed at the end; allowed: \"", std::string(closer), "\""));
   }
 
   void ReadField(const std::string& path, Message* message) {
@@ -136,7 +137,8 @@ class Reader {
     }
     const bool has_colon = TryConsume(":");
     if (!has_colon && field->message_type() == nullptr) {
-      Error(position, field_path, absl::StrCat("is followed by ", Found(), "; allowed: \":\" and ", AllowedValues(field)));
+      Error(position, field_path,
+            absl::StrCat("is followed by ", Found(), "; allowed: \":\" and ", AllowedValues(field)));
       SkipLine();
       return;
     }

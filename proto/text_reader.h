@@ -1,9 +1,9 @@
 // Reads protobuf text format into a message and remembers where every field stands.
 //
 // Protobuf's own TextFormat stops at the first wrong type and does not say which field it was in; a user wants every
-// mistake at once. The grammar is the one that TextFormat prints: fields by name, blocks in {} or <>, lists in [], adjacent
-// strings joined, # comments. Extensions, Any and field numbers have no place in a spec. Enum values are names. Where a
-// value is wrong it is skipped, the error recorded, and reading goes on behind it.
+// mistake at once. The grammar is the one that TextFormat prints: fields by name, blocks in {} or <>, lists in [],
+// adjacent strings joined, # comments. Extensions, Any and field numbers have no place in a spec. Enum values are
+// names. Where a value is wrong it is skipped, the error recorded, and reading goes on behind it.
 #ifndef ORRERY_PROTO_TEXT_READER_H_
 #define ORRERY_PROTO_TEXT_READER_H_
 

@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 
 constexpr char kHeader[] = "# proto-file: orrery/v1/run.proto\n# proto-message: orrery.v1.Run\n";
 
-// One line of the template. `value` "" opens the block `field`; a field "" closes the last one opened. Optional fields are
-// written as comments with what they default to.
+// One line of the template. `value` "" opens the block `field`; a field "" closes the last one opened. Optional fields
+// are written as comments with what they default to.
 struct Line {
   std::string_view field = {};
   std::string_view value = {};
@@ -103,7 +103,8 @@ std::string SpecSha256(const v1::Run& run) {
 }
 
 std::string NewRunText() {
-  std::string text = absl::StrCat(kHeader, "#\n# Fields behind a # are optional and show an example or their default.\n");
+  std::string text =
+      absl::StrCat(kHeader, "#\n# Fields behind a # are optional and show an example or their default.\n");
   std::vector<const Descriptor*> types = {v1::Run::descriptor()};
   for (const Line& line : kTemplate) {
     if (line.field.empty()) {

@@ -54,8 +54,7 @@ Json PipelineRanksJson(const training::Result& result) {
     for (const NamedTimeClass& named : TimeClasses()) {
       seconds[std::string(named.key)] = rank.SecondsOf(named.time_class);
     }
-    ranks.push_back(
-        {{"pipeline_rank", rank.pipeline_rank}, {"layers", rank.layers}, {"seconds", std::move(seconds)}});
+    ranks.push_back({{"pipeline_rank", rank.pipeline_rank}, {"layers", rank.layers}, {"seconds", std::move(seconds)}});
   }
   return ranks;
 }

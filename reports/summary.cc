@@ -36,9 +36,9 @@ std::string_view OrUnnamed(const std::string& name) { return name.empty() ? "(un
 std::string Heading(const training::Result& result) {
   const v1::Run& run = result.plan->run;
   const v1::Parallelism& parallelism = run.parallelism();
-  std::string text = absl::StrCat(std::string(OrUnnamed(run.name())), ": ", std::string(OrUnnamed(run.model().name())),
-                                  " on ", FormatCount(result.gpus), " x ",
-                                  std::string(OrUnnamed(run.cluster().accelerator().name())), "\n");
+  std::string text =
+      absl::StrCat(std::string(OrUnnamed(run.name())), ": ", std::string(OrUnnamed(run.model().name())), " on ",
+                   FormatCount(result.gpus), " x ", std::string(OrUnnamed(run.cluster().accelerator().name())), "\n");
   absl::StrAppend(&text, "TP ", parallelism.tp(), ", PP ", parallelism.pp(), ", DP ", parallelism.dp(),
                   parallelism.sequence_parallel() ? ", sequence parallel" : "", ", ZeRO-", parallelism.zero_stage(),
                   "; schedule ", run.schedule().name());
@@ -51,9 +51,8 @@ std::string Heading(const training::Result& result) {
 std::string Headline(const training::Result& result) {
   const double seconds = SecondsFromTime(result.iteration_time);
   const v1::Run& run = result.plan->run;
-  const std::string convention =
-      absl::StrCat("convention \"", run.simulation().flops_convention(), "\", peak ",
-                   FormatFixed(result.peak.count() / 1e12, 1), " TFLOP/s");
+  const std::string convention = absl::StrCat("convention \"", run.simulation().flops_convention(), "\", peak ",
+                                              FormatFixed(result.peak.count() / 1e12, 1), " TFLOP/s");
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value, const std::string& note) {
     absl::StrAppend(&text, "  ", std::string(name), std::string(name.size() < 26 ? 26 - name.size() : 1, ' '), value,
@@ -75,10 +74,8 @@ std::string Headline(const training::Result& result) {
 }
 
 std::string TimeAccount(const training::Result& result) {
-  TextTable table({{"where time goes", Align::kLeft},
-                   {"seconds", Align::kRight},
-                   {"share", Align::kRight},
-                   {"", Align::kLeft}});
+  TextTable table(
+      {{"where time goes", Align::kLeft}, {"seconds", Align::kRight}, {"share", Align::kRight}, {"", Align::kLeft}});
   for (const NamedTimeClass& named : TimeClasses()) {
     const double fraction = result.Fraction(named.time_class);
     if (fraction == 0) continue;
@@ -97,10 +94,11 @@ std::string WaterfallTable(const training::Result& result, const Waterfall& wate
   double mfu = 1;
   const auto row = [&](std::string_view name, Time time, double points, std::string_view note) {
     mfu -= points;
-    table.AddRow({std::string(name), Seconds(time), FormatFixed(-100 * points, 1), FormatPercent(mfu), std::string(note)});
+    table.AddRow(
+        {std::string(name), Seconds(time), FormatFixed(-100 * points, 1), FormatPercent(mfu), std::string(note)});
   };
-  const Time ideal = TimeFromSeconds(result.model_flops.count() /
-                                     (static_cast<double>(result.gpus) * result.peak.count()));
+  const Time ideal =
+      TimeFromSeconds(result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count()));
   table.AddRow({"model FLOPs at peak", Seconds(ideal), "", "100.0 %"});
   row("remainder", waterfall.remainder, waterfall.remainder_mfu, "uneven stages, FLOPs the convention leaves out");
   for (auto step = waterfall.steps.rbegin(); step != waterfall.steps.rend(); ++step) {
@@ -132,9 +130,8 @@ std::string MemoryTable(const training::Result& result) {
                   absl::StrCat(std::string(ActionName(rank.peak.action)), " of chunk ", rank.peak.chunk,
                                ", micro-batch ", rank.peak.micro_batch)});
   }
-  const std::string verdict =
-      absl::StrCat(result.Fits() ? "fits: " : "DOES NOT FIT: ", gib(peak), " of ",
-                   gib(Bytes(result.memory_capacity)), " GiB on the fullest rank\n");
+  const std::string verdict = absl::StrCat(result.Fits() ? "fits: " : "DOES NOT FIT: ", gib(peak), " of ",
+                                           gib(Bytes(result.memory_capacity)), " GiB on the fullest rank\n");
   return absl::StrCat(table.Render(), verdict);
 }
 
@@ -153,9 +150,9 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
                       : absl::StrCat(jitter.mode() == v1::EXPECTED ? ", expected" : ", sampled", " jitter of ",
                                      FormatPercent(jitter.sigma(), 2)),
                   "; spec ", provenance.spec_sha256.substr(0, 12), ", orrery ", provenance.version, "\n");
-  absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations", result.periodic ? " until periodic" : "",
-                  ": ", FormatCount(result.tasks), " tasks of ", FormatCount(result.ranks_simulated), " distinct ranks in ",
-                  FormatSeconds(cost.wall_seconds), "\n");
+  absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations",
+                  result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",
+                  FormatCount(result.ranks_simulated), " distinct ranks in ", FormatSeconds(cost.wall_seconds), "\n");
   return text;
 }
 

@@ -78,8 +78,7 @@ class RankWriter {
       : result_(result), rank_(rank), out_(*out), end_(result.iteration_time) {}
 
   void Write() {
-    Meta("process_name", -1,
-         absl::StrCat("rank ", rank_.rank, " (pipeline rank ", rank_.pipeline_rank, ")"));
+    Meta("process_name", -1, absl::StrCat("rank ", rank_.rank, " (pipeline rank ", rank_.pipeline_rank, ")"));
     static constexpr std::array<std::string_view, training::kStreams> kStreamNames = {"compute", "data-parallel",
                                                                                       "input"};
     for (int stream = 0; stream < training::kStreams; ++stream) {
@@ -143,9 +142,9 @@ class RankWriter {
     const Time time = at - result_.window_begin;
     if (time < Time() || time > end_) return;
     constexpr double kGiB = 1024.0 * 1024 * 1024;
-    absl::StrAppend(&out_, ",\n{\"ph\":\"C\",\"pid\":", rank_.rank, ",\"name\":\"memory (GiB)\",\"ts\":",
-                    Microseconds(time), ",\"args\":{\"live\":",
-                    FormatDouble(static_cast<double>(live.count()) / kGiB), "}}");
+    absl::StrAppend(&out_, ",\n{\"ph\":\"C\",\"pid\":", rank_.rank,
+                    ",\"name\":\"memory (GiB)\",\"ts\":", Microseconds(time),
+                    ",\"args\":{\"live\":", FormatDouble(static_cast<double>(live.count()) / kGiB), "}}");
   }
 
   // Highest point of each pass at its start, what it leaves at its end.

@@ -14,9 +14,14 @@ struct NamedCause {
 };
 
 constexpr NamedCause kCauses[] = {
-    {v1::CAUSE_JITTER, "jitter"},           {v1::CAUSE_OPTIMIZER, "optimizer"},   {v1::CAUSE_EXPOSED_DP, "exposed dp"},
-    {v1::CAUSE_EXPOSED_TP, "exposed tp"},   {v1::CAUSE_EXPOSED_PP, "exposed pp"}, {v1::CAUSE_HOST, "host"},
-    {v1::CAUSE_BUBBLE, "bubble"},           {v1::CAUSE_RECOMPUTE, "recompute"},
+    {v1::CAUSE_JITTER, "jitter"},
+    {v1::CAUSE_OPTIMIZER, "optimizer"},
+    {v1::CAUSE_EXPOSED_DP, "exposed dp"},
+    {v1::CAUSE_EXPOSED_TP, "exposed tp"},
+    {v1::CAUSE_EXPOSED_PP, "exposed pp"},
+    {v1::CAUSE_HOST, "host"},
+    {v1::CAUSE_BUBBLE, "bubble"},
+    {v1::CAUSE_RECOMPUTE, "recompute"},
     {v1::CAUSE_KERNEL_EFFICIENCY, "kernel efficiency"},
 };
 
@@ -65,8 +70,7 @@ absl::StatusOr<Waterfall> MakeWaterfall(const v1::Run& run, const training::Resu
     mfu_before = without.Mfu();
     waterfall.steps.push_back(step);
   }
-  const double ideal_seconds =
-      result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());
+  const double ideal_seconds = result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());
   waterfall.remainder = before - TimeFromSeconds(ideal_seconds);
   waterfall.remainder_mfu = 1 - mfu_before;
   return waterfall;

@@ -1,8 +1,8 @@
 // From achieved to peak MFU, one cause of lost time after the other.
 //
 // Causes are switched off cumulatively, in the order of v1::Cause, each by simulating a spec with one more entry in
-// simulation.without; a step is what the iteration time falls by. What is left above model FLOPs at peak is the remainder:
-// imbalance between stages and FLOPs that the convention does not count.
+// simulation.without; a step is what the iteration time falls by. What is left above model FLOPs at peak is the
+// remainder: imbalance between stages and FLOPs that the convention does not count.
 #ifndef ORRERY_REPORTS_WATERFALL_H_
 #define ORRERY_REPORTS_WATERFALL_H_
 

@@ -30,7 +30,8 @@ class Record {
   const CsvRow& row_;
 };
 
-// COLUMN=PREFIX: keeps rows whose cell begins with PREFIX. Conditions on one column are alternatives; all columns must hold.
+// COLUMN=PREFIX: keeps rows whose cell begins with PREFIX. Conditions on one column are alternatives; all columns must
+// hold.
 struct Condition {
   std::string column;
   std::string prefix;

@@ -30,8 +30,7 @@ std::string_view StatusName(Status status) {
 }
 
 Json SummaryJson(const Summary& summary) {
-  Json json = {
-      {"rows", summary.rows}, {"ok", summary.ok}, {"refused", summary.refused}, {"failed", summary.failed}};
+  Json json = {{"rows", summary.rows}, {"ok", summary.ok}, {"refused", summary.refused}, {"failed", summary.failed}};
   if (summary.ok > 0) {
     json["median_abs_error"] = summary.median_abs_error;
     json["p90_abs_error"] = summary.p90_abs_error;

@@ -56,8 +56,7 @@ class RowReader {
   absl::Status CheckFeatures() const {
     if (!record_.Blank("moe")) return Missing("mixture of experts");
     if (record_.Text("mtp") == "yes") return Missing("multi-token prediction");
-    for (const absl::string_view word :
-         absl::StrSplit(std::string(record_.Text("variant")), ' ', absl::SkipEmpty())) {
+    for (const absl::string_view word : absl::StrSplit(std::string(record_.Text("variant")), ' ', absl::SkipEmpty())) {
       if (word != "parallel-block" && word != "swa") return Missing(absl::StrCat("variant ", word));
     }
     if (record_.Text("task") != "pretrain" && !record_.Blank("task")) {

@@ -1,7 +1,7 @@
 // `orrery validate runs`: published training runs, predicted.
 //
-// A row of the record becomes a spec: what it prints is taken, a blank is filled by the documented default of its software
-// level and the filling is reported. A row that needs a feature that does not exist is refused and names it.
+// A row of the record becomes a spec: what it prints is taken, a blank is filled by the documented default of its
+// software level and the filling is reported. A row that needs a feature that does not exist is refused and names it.
 #ifndef ORRERY_VALIDATION_RUNS_H_
 #define ORRERY_VALIDATION_RUNS_H_
 
@@ -18,8 +18,8 @@
 
 namespace orrery::validation {
 
-// The spec that a row describes, before it is resolved. UNIMPLEMENTED names the first missing feature; INVALID_ARGUMENT a cell
-// that cannot be read.
+// The spec that a row describes, before it is resolved. UNIMPLEMENTED names the first missing feature; INVALID_ARGUMENT
+// a cell that cannot be read.
 struct RunOfRow {
   v1::Run run;
   std::vector<std::string> assumptions;

@@ -60,6 +60,10 @@ double CollectivePrices::RingBandwidth(const layout::Placement& group) const {
   return std::min(nvlink, network);
 }
 
+double CollectivePrices::Fill(double steps, double chunk, double bandwidth) const {
+  return steps * std::min(chunk / 2, fill_bytes_ * bandwidth / ring_nvlink_);
+}
+
 CollectivePrices::Work CollectivePrices::Ring(CollectiveType type, double bytes, const layout::Placement& group) const {
   const auto ranks = static_cast<double>(group.ranks);
   const auto nodes = static_cast<double>(group.nodes);
@@ -70,8 +74,8 @@ CollectivePrices::Work CollectivePrices::Ring(CollectiveType type, double bytes,
   work.inter_steps = rounds * (nodes - 1);
   work.intra_steps = steps - work.inter_steps;
   if (group.leaves > 1) work.crossing_steps = work.inter_steps * static_cast<double>(group.leaves) / nodes;
-  work.moved = (type == CollectiveType::kBroadcast ? bytes : steps * chunk) + steps * std::min(chunk / 2, fill_bytes_);
   work.bandwidth = RingBandwidth(group);
+  work.moved = (type == CollectiveType::kBroadcast ? bytes : steps * chunk) + Fill(steps, chunk, work.bandwidth);
   return work;
 }
 
@@ -80,8 +84,8 @@ CollectivePrices::Work CollectivePrices::Tree(double bytes, const layout::Placem
   work.inter_steps = 2 * static_cast<double>(CeilLog2(group.nodes));
   work.intra_steps = 2 * static_cast<double>(group.max_ranks_per_node - 1);
   work.crossing_steps = 2 * static_cast<double>(CeilLog2(group.leaves));
-  work.moved = 2 * bytes + (work.inter_steps + work.intra_steps) * std::min(bytes / 2, fill_bytes_);
   work.bandwidth = RingBandwidth(group) * tree_efficiency_;
+  work.moved = 2 * bytes + Fill(work.inter_steps + work.intra_steps, bytes, work.bandwidth);
   return work;
 }
 

@@ -9,8 +9,10 @@
 //             reduce-scatter, all-gather: half of both
 //             broadcast: n - 1 steps, N - 1 of them inter; moved S
 //   tree      all-reduce only: 2 (g - 1) intra and 2 ceil(log2 N) inter steps, g = most ranks on a node; moved 2 S
-//   fill      steps x min(half of a step's chunk, fill_bytes); the chunk is S / n, in broadcast and tree S: a GPU passes
-//             a slice on when it has all of it, and a slice is half of a chunk until it reaches its cap
+//   fill      steps x min(half of a step's chunk, fill_bytes); the chunk is S / n, in broadcast and tree S: a GPU
+//   passes
+//             a slice on when it has all of it, and a slice is half of a chunk until it reaches its cap. A slower ring
+//             has fewer channels and holds back less: the cap is in proportion to bandwidth / (that of an NVLink ring)
 //
 // These are the latency and bandwidth terms of NCCL's tuning model (src/graph/tuning.cc), plus the fill that it leaves
 // out and for which it falls short of measured times between 2 and 128 MB.
@@ -76,6 +78,7 @@ class CollectivePrices {
   Work Ring(CollectiveType type, double bytes, const layout::Placement& group) const;
   Work Tree(double bytes, const layout::Placement& group) const;
   double RingBandwidth(const layout::Placement& group) const;
+  double Fill(double steps, double chunk, double bandwidth) const;
   double Cheapest(const Work& work, bool across_nodes) const;
 
   std::vector<Protocol> protocols_;

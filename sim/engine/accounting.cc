@@ -25,7 +25,8 @@ bool IsBusy(TimeClass time_class) {
   }
 }
 
-// Calls `sink(Piece)` for every segment of a kLocal operation and every stretch in which the next one is not issued yet.
+// Calls `sink(Piece)` for every segment of a kLocal operation and every stretch in which the next one is not issued
+// yet.
 template <typename Sink>
 void WalkSegments(const Program& program, const Evaluated& evaluated, Sink&& sink) {
   const Op& op = program.ops[static_cast<std::size_t>(evaluated.op)];
@@ -204,7 +205,8 @@ ReportFilter Accountant::FilterOf(std::int32_t unit, std::int32_t stream) const 
 bool Accountant::IsMarked(std::int32_t program, std::int32_t op) const {
   const ProgramAccount& account = programs_[static_cast<std::size_t>(program)];
   const ProgramIndex& index = indices_[static_cast<std::size_t>(program)];
-  if (world_.programs[static_cast<std::size_t>(program)].ops[static_cast<std::size_t>(op)].stream != kComputeStream) return false;
+  if (world_.programs[static_cast<std::size_t>(program)].ops[static_cast<std::size_t>(op)].stream != kComputeStream)
+    return false;
   const std::int32_t position = index.position[static_cast<std::size_t>(op)];
   return position == account.first_pipeline || position == account.last_pipeline || position > account.update_position;
 }
@@ -213,7 +215,8 @@ void Accountant::Report(const Evaluated& evaluated) {
   const Op& op = ProgramOf(evaluated.unit).ops[static_cast<std::size_t>(evaluated.op)];
   const ProgramAccount& account = AccountOf(evaluated.unit);
   if (traced_[static_cast<std::size_t>(evaluated.unit)]) {
-    spans_.push_back({evaluated.unit, op.stream, evaluated.op, iteration_, evaluated.ready, evaluated.start, evaluated.end});
+    spans_.push_back(
+        {evaluated.unit, op.stream, evaluated.op, iteration_, evaluated.ready, evaluated.start, evaluated.end});
   }
   if (op.stream == kComputeStream) {
     const std::int32_t position = IndexOf(evaluated.unit).position[static_cast<std::size_t>(evaluated.op)];
@@ -295,7 +298,8 @@ void Accountant::EmitSegments(const Evaluated& evaluated) {
   WalkSegments(program, evaluated, [&](const Piece& piece) { Emit(evaluated, piece); });
 }
 
-// In the window's iteration what is left out counts whole (Finish adds it); what is reported is taken out of that first.
+// In the window's iteration what is left out counts whole (Finish adds it); what is reported is taken out of that
+// first.
 void Accountant::Expect(std::int32_t unit, std::int32_t op) {
   const ProgramAccount& account = AccountOf(unit);
   const OpSums& op_sums = account.op_sums[static_cast<std::size_t>(op)];
@@ -316,7 +320,8 @@ bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
     Of(classes, TimeClass::kHost) += idle;
     return true;
   }
-  if (mode_ == AccountMode::kBefore || (mode_ == AccountMode::kWindow && position > account.update_position)) return false;
+  if (mode_ == AccountMode::kBefore || (mode_ == AccountMode::kWindow && position > account.update_position))
+    return false;
   if (evaluated.start < window_begin_ || (window_end_ && evaluated.end > *window_end_)) return false;
   Of(classes, TimeClass::kHost) += idle;
   for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
@@ -431,7 +436,8 @@ std::vector<TracedSpan> Accountant::Trace(Time window_begin, Time window_end,
   const Time period = window_end - window_begin;
   std::vector<TracedSpan> trace;
   for (const TracedSpan& span : spans_) {
-    const bool shifts = mode_ == AccountMode::kFull && (runs_ahead[static_cast<std::size_t>(span.unit)] >> span.stream & 1u) == 0;
+    const bool shifts =
+        mode_ == AccountMode::kFull && (runs_ahead[static_cast<std::size_t>(span.unit)] >> span.stream & 1u) == 0;
     if (!shifts) {
       if (in_window(span)) trace.push_back(span);
       continue;
@@ -446,7 +452,8 @@ std::vector<TracedSpan> Accountant::Trace(Time window_begin, Time window_end,
     }
   }
   std::sort(trace.begin(), trace.end(), [](const TracedSpan& a, const TracedSpan& b) {
-    return std::tie(a.unit, a.stream, a.start, a.op, a.iteration) < std::tie(b.unit, b.stream, b.start, b.op, b.iteration);
+    return std::tie(a.unit, a.stream, a.start, a.op, a.iteration) <
+           std::tie(b.unit, b.stream, b.start, b.op, b.iteration);
   });
   return trace;
 }

@@ -1,12 +1,13 @@
 // Turns evaluated operations into time classes, traces and pipeline spans: common to both engines.
 //
-// An engine reports every operation once, after everything it waited for, with the instants that decided its start. For the compute
-// stream the accountant adds the pieces between the previous operation's end and this one's to the unit's classes. For other
-// streams it appends them to the stream's history, which is consulted when the compute stream turns out to have waited for them.
+// An engine reports every operation once, after everything it waited for, with the instants that decided its start. For
+// the compute stream the accountant adds the pieces between the previous operation's end and this one's to the unit's
+// classes. For other streams it appends them to the stream's history, which is consulted when the compute stream turns
+// out to have waited for them.
 //
-// Only streams that the compute stream follows, directly or through others, have a history. The compute stream needs none: whatever it
-// follows, at instants after its own last end, cannot itself be blocked on the compute stream, whose operations so far have all
-// ended. Such pieces lie in the past of every query and carry an arbitrary class.
+// Only streams that the compute stream follows, directly or through others, have a history. The compute stream needs
+// none: whatever it follows, at instants after its own last end, cannot itself be blocked on the compute stream, whose
+// operations so far have all ended. Such pieces lie in the past of every query and carry an arbitrary class.
 #ifndef ORRERY_SIM_ENGINE_ACCOUNTING_H_
 #define ORRERY_SIM_ENGINE_ACCOUNTING_H_
 
@@ -60,8 +61,9 @@ enum class AccountMode {
   kAfter,   // iteration n+1: may begin in the window
 };
 
-// Which operations of a stream an engine may leave out: those whose stream was free at or after `nothing_from`, and, of those free at or after
-// `gapless_from`, the kLocal ones that started then, ran for the sum of their segments, and are not marked (IsMarked).
+// Which operations of a stream an engine may leave out: those whose stream was free at or after `nothing_from`, and, of
+// those free at or after `gapless_from`, the kLocal ones that started then, ran for the sum of their segments, and are
+// not marked (IsMarked).
 struct ReportFilter {
   Time gapless_from;
   Time nothing_from;
@@ -69,7 +71,8 @@ struct ReportFilter {
 
 class Accountant {
  public:
-  Accountant(const World& world, const std::vector<ProgramIndex>& indices, const Clocks& clocks, const ReplayOptions& options);
+  Accountant(const World& world, const std::vector<ProgramIndex>& indices, const Clocks& clocks,
+             const ReplayOptions& options);
 
   // Begins an iteration. kWindow and kAfter need the window's begin, kAfter its end.
   void BeginIteration(std::int32_t iteration, AccountMode mode, Time window_begin, Time window_end);
@@ -78,13 +81,14 @@ class Accountant {
   // The first and last operation of the pipeline phase, and what follows the update.
   bool IsMarked(std::int32_t program, std::int32_t op) const;
   void Report(const Evaluated& evaluated);
-  // The host op that began at `start` after the previous one had ended at `previous_end`. Needed where the program's host waits.
+  // The host op that began at `start` after the previous one had ended at `previous_end`. Needed where the program's
+  // host waits.
   void ReportHost(std::int32_t unit, std::int32_t host_op, Time previous_end, Time start);
 
   // Closes the account: idle time up to the window's end, deferred pieces. `mode` is kFull or kAfter.
   void Finish(Time window_begin, Time window_end, std::vector<UnitResult>& results) const;
-  // The trace of the window, sorted. In kFull mode the last iteration stands for its neighbours, shifted by multiples of the window,
-  // but for streams in phase with it only: `runs_ahead[unit]` has a bit per stream that is not.
+  // The trace of the window, sorted. In kFull mode the last iteration stands for its neighbours, shifted by multiples
+  // of the window, but for streams in phase with it only: `runs_ahead[unit]` has a bit per stream that is not.
   std::vector<TracedSpan> Trace(Time window_begin, Time window_end, const std::vector<std::uint32_t>& runs_ahead) const;
 
  private:
@@ -100,9 +104,9 @@ class Accountant {
   struct ProgramAccount {
     std::vector<OpSums> op_sums;  // [op]
     std::vector<ClassSum> sums;
-    TimeByClass compute_total{};    // of all segments of the compute stream
+    TimeByClass compute_total{};      // of all segments of the compute stream
     TimeByClass compute_to_update{};  // the same without what follows the update
-    std::uint32_t followed = 0;   // streams with a history, one bit each
+    std::uint32_t followed = 0;       // streams with a history, one bit each
     bool host_waits = false;
     std::int32_t update_position = 0;  // in the compute stream
     std::int32_t first_pipeline = -1;  // positions in the compute stream

@@ -1,4 +1,5 @@
-// Explains a deadlock: follows, from a stream that cannot go on, what it waits for, until a stream comes up a second time.
+// Explains a deadlock: follows, from a stream that cannot go on, what it waits for, until a stream comes up a second
+// time.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -63,7 +64,8 @@ class Explainer {
     for (std::int32_t u = 0; u < static_cast<std::int32_t>(world_.units.size()); ++u) {
       const auto& stream_ops = IndexOf(u).stream_ops;
       for (std::int32_t s = 0; s < static_cast<std::int32_t>(stream_ops.size()); ++s) {
-        if (progress_.finished(u, s) < static_cast<std::int32_t>(stream_ops[static_cast<std::size_t>(s)].size())) return {u, s};
+        if (progress_.finished(u, s) < static_cast<std::int32_t>(stream_ops[static_cast<std::size_t>(s)].size()))
+          return {u, s};
       }
     }
     return {0, kHostStream};
@@ -137,7 +139,8 @@ class Explainer {
       const auto link = static_cast<std::size_t>(LinkOf(peer.channel, !part.is_send));
       const std::int32_t other = IndexOf(peer.unit).messages[link][static_cast<std::size_t>(part.sequence)].op;
       if (op.kind == OpKind::kLocal ? IsFinished(peer.unit, other) : HasCome(peer.unit, other)) continue;
-      return Cause{absl::StrCat(part.is_send ? "receive " : "send ", part.sequence, " of ", Rank(peer.unit), " in its op ", other),
+      return Cause{absl::StrCat(part.is_send ? "receive " : "send ", part.sequence, " of ", Rank(peer.unit),
+                                " in its op ", other),
                    PlaceOf(peer.unit, other)};
     }
     return std::nullopt;

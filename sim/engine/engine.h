@@ -20,7 +20,8 @@ inline constexpr std::uint32_t kHostBit = 1u << kMaxStreams;
 
 // What an iteration leaves behind.
 struct EngineState {
-  explicit EngineState(const World& world) : clocks(world), hashes(world.units.size()), waited_for(world.units.size()) {}
+  explicit EngineState(const World& world)
+      : clocks(world), hashes(world.units.size()), waited_for(world.units.size()) {}
 
   Clocks clocks;
   std::vector<std::uint64_t> hashes;      // [unit], over all iterations so far

@@ -1,9 +1,9 @@
 // The event queue: discrete-event simulation of one iteration, independent of the worklist.
 //
-// Time advances from event to event. What runs is an activity: it is given a finish event when it starts. With constant durations that
-// instant never changes; activities whose rates change will have to move it. An event only marks what is done and lets the streams of
-// its unit see whether their next operation may begin; nothing chooses between operations, so that the order of events of one
-// instant cannot show. It is total all the same: (time, kind, unit, stream, op).
+// Time advances from event to event. What runs is an activity: it is given a finish event when it starts. With constant
+// durations that instant never changes; activities whose rates change will have to move it. An event only marks what is
+// done and lets the streams of its unit see whether their next operation may begin; nothing chooses between operations,
+// so that the order of events of one instant cannot show. It is total all the same: (time, kind, unit, stream, op).
 //
 // Iterations are replayed one after the other, each from the clocks that the last one left behind.
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 constexpr Time kNotYet(-1);
 
 enum class EventKind : std::uint8_t {
-  kHostFree,      // the host has issued everything of an operation
-  kStreamFree,    // the stream has finished the previous iteration
-  kIssued,        // the host has issued the stream's next operation
-  kArrival,       // an eager message has arrived, or a transfer of an exchange ended; `item` is the slot
-  kFinish,        // the stream's operation ends
+  kHostFree,    // the host has issued everything of an operation
+  kStreamFree,  // the stream has finished the previous iteration
+  kIssued,      // the host has issued the stream's next operation
+  kArrival,     // an eager message has arrived, or a transfer of an exchange ended; `item` is the slot
+  kFinish,      // the stream's operation ends
 };
 
 struct Event {
@@ -43,9 +43,13 @@ static_assert(kItemBits + kStreamBits + kUnitBits + 3 == 64);
 
 constexpr std::uint64_t Key(EventKind kind, std::int32_t unit, std::int32_t stream, std::int32_t item) {
   return ((static_cast<std::uint64_t>(kind) << kUnitBits | static_cast<std::uint64_t>(unit)) << kStreamBits |
-          static_cast<std::uint64_t>(stream)) << kItemBits | static_cast<std::uint64_t>(item);
+          static_cast<std::uint64_t>(stream))
+             << kItemBits |
+         static_cast<std::uint64_t>(item);
 }
-constexpr EventKind KindOf(std::uint64_t key) { return static_cast<EventKind>(key >> (kItemBits + kStreamBits + kUnitBits)); }
+constexpr EventKind KindOf(std::uint64_t key) {
+  return static_cast<EventKind>(key >> (kItemBits + kStreamBits + kUnitBits));
+}
 constexpr std::int32_t Field(std::uint64_t key, int shift, int bits) {
   return static_cast<std::int32_t>(key >> shift & ((std::uint64_t{1} << bits) - 1));
 }
@@ -154,7 +158,8 @@ class EventQueue : public Engine {
       events += static_cast<std::size_t>(unit.program->num_events);
       slots += unit.slots->ends.size();
       host_ops += unit.program->host_ops.size();
-      ORRERY_CHECK(unit.program->ops.size() < std::size_t{1} << kItemBits && unit.slots->ends.size() < std::size_t{1} << kItemBits);
+      ORRERY_CHECK(unit.program->ops.size() < std::size_t{1} << kItemBits &&
+                   unit.slots->ends.size() < std::size_t{1} << kItemBits);
       for (std::size_t slot = 0; slot < unit.index->uses.size(); ++slot) {
         if (unit.index->uses[slot].empty()) continue;
         members_[static_cast<std::size_t>(world_.units[u].groups[slot])].push_back(
@@ -198,7 +203,8 @@ class EventQueue : public Engine {
       Schedule(state_.clocks.host[u], EventKind::kHostFree, id, 0, 0);
       for (std::int32_t s = 0; s < units_[u].program->num_streams; ++s) {
         if (OpsOf(units_[u], s).empty()) continue;
-        Schedule(state_.clocks.stream[units_[u].first_stream + static_cast<std::size_t>(s)], EventKind::kStreamFree, id, s, 0);
+        Schedule(state_.clocks.stream[units_[u].first_stream + static_cast<std::size_t>(s)], EventKind::kStreamFree, id,
+                 s, 0);
       }
     }
   }
@@ -220,15 +226,21 @@ class EventQueue : public Engine {
   static const std::vector<std::int32_t>& OpsOf(const UnitState& unit, std::int32_t s) {
     return unit.index->stream_ops[static_cast<std::size_t>(s)];
   }
-  Stream& StreamAt(const UnitState& unit, std::int32_t s) { return streams_[unit.first_stream + static_cast<std::size_t>(s)]; }
+  Stream& StreamAt(const UnitState& unit, std::int32_t s) {
+    return streams_[unit.first_stream + static_cast<std::size_t>(s)];
+  }
   Time& ClockOf(const UnitState& unit, std::int32_t s) {
     return state_.clocks.stream[unit.first_stream + static_cast<std::size_t>(s)];
   }
-  static const Op& OpAt(const UnitState& unit, std::int32_t op) { return unit.program->ops[static_cast<std::size_t>(op)]; }
+  static const Op& OpAt(const UnitState& unit, std::int32_t op) {
+    return unit.program->ops[static_cast<std::size_t>(op)];
+  }
   static const Part& PartAt(const UnitState& unit, std::int32_t part) {
     return unit.program->parts[static_cast<std::size_t>(part)];
   }
-  Slot& SlotAt(const UnitState& unit, std::int32_t slot) { return slots_[unit.first_slot + static_cast<std::size_t>(slot)]; }
+  Slot& SlotAt(const UnitState& unit, std::int32_t slot) {
+    return slots_[unit.first_slot + static_cast<std::size_t>(slot)];
+  }
   static std::int32_t SlotOf(const UnitState& unit, std::int32_t link, std::int32_t sequence) {
     return unit.slots->first[static_cast<std::size_t>(link)] + sequence;
   }
@@ -381,11 +393,13 @@ class EventQueue : public Engine {
   // --- kCollective.
 
   void JoinGroup(std::int32_t u, const Op& op) {
-    const auto group = static_cast<std::size_t>(world_.units[static_cast<std::size_t>(u)].groups[static_cast<std::size_t>(op.group)]);
+    const auto group =
+        static_cast<std::size_t>(world_.units[static_cast<std::size_t>(u)].groups[static_cast<std::size_t>(op.group)]);
     if (--missing_members_[first_use_[group] + static_cast<std::size_t>(op.use)] > 0) return;
     for (const Member& member : members_[group]) {
       const UnitState& unit = UnitAt(member.unit);
-      const std::int32_t op_index = unit.index->uses[static_cast<std::size_t>(member.slot)][static_cast<std::size_t>(op.use)];
+      const std::int32_t op_index =
+          unit.index->uses[static_cast<std::size_t>(member.slot)][static_cast<std::size_t>(op.use)];
       const std::int32_t s = OpAt(unit, op_index).stream;
       StreamAt(unit, s).start = now_ + op.lead;
       ScheduleFinish(member.unit, unit, s, op_index, now_ + op.lead + op.duration);
@@ -429,8 +443,8 @@ class EventQueue : public Engine {
     SlotAt(unit, slot).done = now_;
     Stream& stream = StreamAt(unit, s);
     const std::int32_t op_index = unit.slots->ends[static_cast<std::size_t>(slot)].op;
-    const bool is_awaited = stream.status == StreamStatus::kAwaiting &&
-                            OpsOf(unit, s)[static_cast<std::size_t>(stream.next)] == op_index;
+    const bool is_awaited =
+        stream.status == StreamStatus::kAwaiting && OpsOf(unit, s)[static_cast<std::size_t>(stream.next)] == op_index;
     if (!is_awaited || --stream.missing > 0) return;
     if (OpAt(unit, op_index).kind == OpKind::kLocal) {
       StartLocal(u, unit, s, op_index);
@@ -508,12 +522,12 @@ class EventQueue : public Engine {
   std::priority_queue<Event, std::vector<Event>, Later> queue_;
   std::vector<SlotTable> slot_tables_;  // [program]
   std::vector<UnitState> units_;
-  std::vector<Stream> streams_;              // as Clocks::stream
-  std::vector<Time> event_ends_;             // [unit.first_event + event]
-  std::vector<Time> host_starts_;            // [unit.first_host_op + host op]
-  std::vector<Slot> slots_;                  // [unit.first_slot + slot]
-  std::vector<std::vector<Member>> members_;  // [group]
-  std::vector<std::size_t> first_use_;        // [group]
+  std::vector<Stream> streams_;                // as Clocks::stream
+  std::vector<Time> event_ends_;               // [unit.first_event + event]
+  std::vector<Time> host_starts_;              // [unit.first_host_op + host op]
+  std::vector<Slot> slots_;                    // [unit.first_slot + slot]
+  std::vector<std::vector<Member>> members_;   // [group]
+  std::vector<std::size_t> first_use_;         // [group]
   std::vector<std::int32_t> missing_members_;  // [first_use_[group] + use]
   std::vector<Transfer> transfers_;
 };

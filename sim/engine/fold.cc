@@ -1,12 +1,13 @@
 // Folding by partition refinement.
 //
-// Nodes are units and groups. A node's signature is what it sees: a unit's, the classes of its peers with their channels, and of its
-// groups; a group's, the set of (class of a member, slot in which the member holds the group). Starting from "same program", classes
-// split by signature until nothing changes. A set suffices for groups because a start is a maximum.
+// Nodes are units and groups. A node's signature is what it sees: a unit's, the classes of its peers with their
+// channels, and of its groups; a group's, the set of (class of a member, slot in which the member holds the group).
+// Starting from "same program", classes split by signature until nothing changes. A set suffices for groups because a
+// start is a maximum.
 //
-// Only nodes next to one whose class has changed are looked at again, and the largest part of a split class keeps its number, so
-// that a node changes class at most log2(nodes) times. Classes are told apart by sorting signatures, never by hashing, and the
-// coarsest stable partition is unique: the result depends on the world alone.
+// Only nodes next to one whose class has changed are looked at again, and the largest part of a split class keeps its
+// number, so that a node changes class at most log2(nodes) times. Classes are told apart by sorting signatures, never
+// by hashing, and the coarsest stable partition is unique: the result depends on the world alone.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -84,7 +85,9 @@ class Refinement {
   }
 
   std::int32_t ClassOfUnit(std::int32_t unit) const { return class_of_[static_cast<std::size_t>(unit)]; }
-  std::int32_t ClassOfGroup(std::int32_t group) const { return class_of_[static_cast<std::size_t>(num_units_ + group)]; }
+  std::int32_t ClassOfGroup(std::int32_t group) const {
+    return class_of_[static_cast<std::size_t>(num_units_ + group)];
+  }
   bool UsesChannel(std::int32_t unit, std::size_t channel) const {
     const ProgramIndex& index = IndexOf(unit);
     return !index.messages[2 * channel].empty() || !index.messages[2 * channel + 1].empty();
@@ -194,7 +197,8 @@ class Refinement {
     seen_.clear();
     signature_.clear();
     std::sort(dirty_.begin(), dirty_.end(), [this](std::int32_t a, std::int32_t b) {
-      return std::pair(class_of_[static_cast<std::size_t>(a)], a) < std::pair(class_of_[static_cast<std::size_t>(b)], b);
+      return std::pair(class_of_[static_cast<std::size_t>(a)], a) <
+             std::pair(class_of_[static_cast<std::size_t>(b)], b);
     });
     for (std::size_t i = 0; i < dirty_.size();) {
       const std::int32_t class_id = class_of_[static_cast<std::size_t>(dirty_[i])];
@@ -204,8 +208,9 @@ class Refinement {
         for (std::size_t j = i; j < end; ++j) See(dirty_[j], false);
         if (NodesOf(class_id).size() > end - i) {
           const auto& nodes = NodesOf(class_id);
-          const auto clean = std::find_if(nodes.begin(), nodes.end(),
-                                          [this](std::int32_t node) { return !is_dirty_[static_cast<std::size_t>(node)]; });
+          const auto clean = std::find_if(nodes.begin(), nodes.end(), [this](std::int32_t node) {
+            return !is_dirty_[static_cast<std::size_t>(node)];
+          });
           See(*clean, true);
         }
       }
@@ -304,12 +309,12 @@ class Refinement {
 
   const World& world_;
   const std::int32_t num_units_;
-  std::vector<ProgramIndex> indices_;             // of distinct programs
-  std::vector<std::int32_t> index_of_;            // [unit]
-  std::vector<std::vector<Membership>> members_;  // [group]
-  std::vector<std::int32_t> class_of_;            // [node]
+  std::vector<ProgramIndex> indices_;                // of distinct programs
+  std::vector<std::int32_t> index_of_;               // [unit]
+  std::vector<std::vector<Membership>> members_;     // [group]
+  std::vector<std::int32_t> class_of_;               // [node]
   std::vector<std::vector<std::int32_t>> nodes_of_;  // [class], in no order that matters
-  std::vector<std::int32_t> place_of_;            // [node] in nodes_of_
+  std::vector<std::int32_t> place_of_;               // [node] in nodes_of_
   std::vector<bool> is_dirty_;
   std::vector<std::int32_t> dirty_;
   std::vector<Seen> seen_;
@@ -346,8 +351,9 @@ class Quotient {
     const auto num_units = world_.units.size();
     std::vector<std::int32_t> by_rank(num_units);
     std::iota(by_rank.begin(), by_rank.end(), 0);
-    std::stable_sort(by_rank.begin(), by_rank.end(),
-                     [this](std::int32_t a, std::int32_t b) { return UnitOf(a).first_rank < UnitOf(b).first_rank; });
+    std::sort(by_rank.begin(), by_rank.end(), [this](std::int32_t a, std::int32_t b) {
+      return std::pair(UnitOf(a).first_rank, a) < std::pair(UnitOf(b).first_rank, b);
+    });
     std::vector<std::int32_t> number(num_units + world_.groups.size() + world_.programs.size() + 1, -1);
     folding_.class_of.resize(num_units);
     for (std::int32_t u : by_rank) {
@@ -374,7 +380,8 @@ class Quotient {
     for (std::size_t channel = 0; channel < original.peers.size(); ++channel) {
       Peer peer;
       if (classes_.UsesChannel(representative, channel)) {
-        peer = {folding_.class_of[static_cast<std::size_t>(original.peers[channel].unit)], original.peers[channel].channel};
+        peer = {folding_.class_of[static_cast<std::size_t>(original.peers[channel].unit)],
+                original.peers[channel].channel};
       }
       unit.peers.push_back(peer);
     }

@@ -48,7 +48,8 @@ class ProgramChecker {
 
   absl::Status CheckSizes() const {
     if (program_.num_streams < 1 || program_.num_streams > kMaxStreams) {
-      return absl::InternalError(absl::StrCat("program: ", program_.num_streams, " streams, allowed are 1 to ", kMaxStreams));
+      return absl::InternalError(
+          absl::StrCat("program: ", program_.num_streams, " streams, allowed are 1 to ", kMaxStreams));
     }
     if (program_.num_events < 0 || program_.num_channels < 0 || program_.num_groups < 0) {
       return absl::InternalError("program: a count is negative");
@@ -57,7 +58,8 @@ class ProgramChecker {
     const auto ops = static_cast<std::int32_t>(program_.ops.size());
     if (!InRange(program_.update_op, ops) ||
         program_.ops[static_cast<std::size_t>(program_.update_op)].stream != kComputeStream) {
-      return absl::InternalError(absl::StrCat("program: update_op ", program_.update_op, " is no operation of the compute stream"));
+      return absl::InternalError(
+          absl::StrCat("program: update_op ", program_.update_op, " is no operation of the compute stream"));
     }
     return absl::OkStatus();
   }
@@ -67,7 +69,8 @@ class ProgramChecker {
     if (!IsClass(op.transfer_class) || !IsClass(op.missing_class)) return Wrong("has an unknown class");
     if (!InRange(op.host_op, static_cast<std::int32_t>(program_.host_ops.size()))) return Wrong("has no host op");
     if (op.issue < Time() || op.lead < Time() || op.duration < Time()) return Wrong("has a negative time");
-    if (!RangeFits(op.first_segment, op.num_segments, program_.segments.size())) return Wrong("has segments out of range");
+    if (!RangeFits(op.first_segment, op.num_segments, program_.segments.size()))
+      return Wrong("has segments out of range");
     if (!RangeFits(op.first_part, op.num_parts, program_.parts.size())) return Wrong("has parts out of range");
     if (op.kind != OpKind::kLocal && op.num_segments != 0) return Wrong("has segments but is not local");
     if (op.records != kNoEvent) {
@@ -92,14 +95,17 @@ class ProgramChecker {
       const Part& part = program_.parts[static_cast<std::size_t>(i)];
       if (!InRange(part.channel, program_.num_channels)) return Wrong("has a part over a channel that does not exist");
       if (part.duration < Time()) return Wrong("has a part of negative duration");
-      if (part.sequence != next_sequence_[static_cast<std::size_t>(LinkOf(part))]++) return Wrong("has a part out of sequence");
+      if (part.sequence != next_sequence_[static_cast<std::size_t>(LinkOf(part))]++)
+        return Wrong("has a part out of sequence");
     }
     return absl::OkStatus();
   }
 
   absl::Status CheckEvent(std::int32_t event) const {
-    if (!InRange(event, program_.num_events)) return absl::InternalError("program: a wait for an event that does not exist");
-    if (!recorded_[static_cast<std::size_t>(event)]) return absl::InternalError("program: a wait for an event that nothing records");
+    if (!InRange(event, program_.num_events))
+      return absl::InternalError("program: a wait for an event that does not exist");
+    if (!recorded_[static_cast<std::size_t>(event)])
+      return absl::InternalError("program: a wait for an event that nothing records");
     return absl::OkStatus();
   }
 

@@ -1,7 +1,7 @@
 // Programs on streams: what the engine replays.
 //
-// A *program* is the work of one iteration of one role: operations on a few in-order streams, listed in the order in which
-// the host issues them. Ranks with the same program share it. Stream 0 is the compute stream; the others carry
+// A *program* is the work of one iteration of one role: operations on a few in-order streams, listed in the order in
+// which the host issues them. Ranks with the same program share it. Stream 0 is the compute stream; the others carry
 // communication or input; work on different streams overlaps, and an operation may wait for *events* (the end of an
 // earlier-listed or later-listed operation of the same rank).
 //
@@ -16,14 +16,16 @@
 //   kCollective: start = max of ready over all members of its group for this use; it ends at start + lead + duration.
 //                `lead` is time in which a participant is still missing on average (expected jitter).
 //   kExchange:   a batch of rendezvous messages. Each part starts at max(ready of both sides' exchanges) and lasts its
-//                duration; the exchange ends when its last part has ended. An exchange of one part is a blocking message.
+//                duration; the exchange ends when its last part has ended. An exchange of one part is a blocking
+//                message.
 //
 // Zero-duration operations are legal. An iteration ends for a rank at the end of its `update_op`.
 //
-// Host. The host is a stream too. It issues operations in list order. `host_ops` cut the list into batches: host op h waits
-// for its event (if any), and then issues the operations that name it; segment i of such an operation is issued at
-// start(h) + issue_i, and host op h+1 starts no earlier than start(h) + duration(h). With zero issue cost all offsets are 0
-// and there is one host op. The host's first op of an iteration starts no earlier than its last op of the previous one ended.
+// Host. The host is a stream too. It issues operations in list order. `host_ops` cut the list into batches: host op h
+// waits for its event (if any), and then issues the operations that name it; segment i of such an operation is issued
+// at start(h) + issue_i, and host op h+1 starts no earlier than start(h) + duration(h). With zero issue cost all
+// offsets are 0 and there is one host op. The host's first op of an iteration starts no earlier than its last op of the
+// previous one ended.
 //
 // Confluence: starts are maxima of ends, so that the order in which operations are evaluated cannot matter.
 #ifndef ORRERY_SIM_ENGINE_PROGRAM_H_
@@ -39,8 +41,8 @@
 
 namespace orrery::engine {
 
-// What an instant of a rank is accounted as: see "Words that must be exact" in docs/architecture.md. Every instant of the
-// compute stream has exactly one class.
+// What an instant of a rank is accounted as: see "Words that must be exact" in docs/architecture.md. Every instant of
+// the compute stream has exactly one class.
 enum class TimeClass : std::uint8_t {
   kCompute,
   kOptimizer,
@@ -78,8 +80,9 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// One end of a message: the `sequence`-th (from 0) message sent, or received, in this iteration over `channel`. The channel is
-// resolved to a peer by the unit's wiring. On a link, the k-th send of one side meets the k-th receive of the other.
+// One end of a message: the `sequence`-th (from 0) message sent, or received, in this iteration over `channel`. The
+// channel is resolved to a peer by the unit's wiring. On a link, the k-th send of one side meets the k-th receive of
+// the other.
 struct Part {
   std::int32_t channel = 0;
   bool is_send = false;
@@ -95,8 +98,8 @@ enum class OpKind : std::uint8_t { kLocal, kCollective, kExchange };
 struct Op {
   OpKind kind = OpKind::kLocal;
   std::uint8_t stream = kComputeStream;
-  // kCollective, kExchange: class while it transfers, and while a participant or the peer is missing. Eager receives of a
-  // kLocal use them likewise.
+  // kCollective, kExchange: class while it transfers, and while a participant or the peer is missing. Eager receives of
+  // a kLocal use them likewise.
   TimeClass transfer_class = TimeClass::kExposedPp;
   TimeClass missing_class = TimeClass::kBubble;
   // Belongs to the pipeline phase (forward and backward passes): for span bubbles.
@@ -105,8 +108,8 @@ struct Op {
   std::array<std::int32_t, kMaxWaits> waits = {kNoEvent, kNoEvent, kNoEvent};
   // Event that its end completes, or kNoEvent. One operation per event.
   std::int32_t records = kNoEvent;
-  // Which host op issues it, never an earlier one than the previous operation's, and when, after that host op's start. A kLocal
-  // with segments is issued when its first segment is.
+  // Which host op issues it, never an earlier one than the previous operation's, and when, after that host op's start.
+  // A kLocal with segments is issued when its first segment is.
   std::int32_t host_op = 0;
   Time issue;
   // kLocal: its segments, a range of Program::segments.
@@ -149,9 +152,9 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... in order per channel
-// and direction, uses in order per group, events recorded once if waited for, no negative time. INTERNAL otherwise: a bug of
-// the caller.
+// Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... in order per
+// channel and direction, uses in order per group, events recorded once if waited for, no negative time. INTERNAL
+// otherwise: a bug of the caller.
 absl::Status CheckProgram(const Program& program);
 
 }  // namespace orrery::engine

@@ -59,19 +59,24 @@ class Replayer {
     runs_ahead_.assign(world_.units.size(), 0);
     for (int k = 0; k <= n; ++k) {
       const Clocks before = state_.clocks;
-      const AccountMode mode = k < n - 1 ? AccountMode::kNone : k == n - 1 ? AccountMode::kBefore : AccountMode::kWindow;
+      const AccountMode mode = k < n - 1    ? AccountMode::kNone
+                               : k == n - 1 ? AccountMode::kBefore
+                                            : AccountMode::kWindow;
       ABSL_RETURN_IF_ERROR(RunIteration(k, mode));
       if (options_.stop_when_periodic && k <= n - 2 && IsPeriodic(before)) {
-        // Iteration k+1 repeats k, including whatever of k reached into it: its own account is that of every later window.
+        // Iteration k+1 repeats k, including whatever of k reached into it: its own account is that of every later
+        // window.
         ABSL_RETURN_IF_ERROR(RunIteration(k + 1, AccountMode::kFull));
         replay_.periodic = true;
         return Finish(k + 1);
       }
     }
     const std::vector<std::uint64_t> hashes = state_.hashes;
-    // One more iteration covers the window wherever units wait for each other within an iteration. Units that do not may be further ahead.
+    // One more iteration covers the window wherever units wait for each other within an iteration. Units that do not
+    // may be further ahead.
     ABSL_RETURN_IF_ERROR(RunIteration(n + 1, AccountMode::kAfter));
-    for (int k = n + 2; k <= 2 * n + 1 && !WindowIsCovered(); ++k) ABSL_RETURN_IF_ERROR(RunIteration(k, AccountMode::kAfter));
+    for (int k = n + 2; k <= 2 * n + 1 && !WindowIsCovered(); ++k)
+      ABSL_RETURN_IF_ERROR(RunIteration(k, AccountMode::kAfter));
     state_.hashes = hashes;
     replay_.iteration_ends.resize(static_cast<std::size_t>(n) + 1);
     return Finish(n);

@@ -1,22 +1,24 @@
 // Replays iterations of a world and accounts for every picosecond.
 //
 // Iterations 0 .. n are replayed for `iterations` = n. The end of iteration k is when the last unit's update_op of
-// iteration k ends (0 for k = -1). The window is [end of n-1, end of n]; the period is its length. Accounts and traces cover the
-// window, cut at its borders: what units do in it, whichever iteration the operation belongs to. Iteration n+1 is replayed for it; and, for
-// units that nothing holds back and that are further ahead, iterations up to 2n+1.
+// iteration k ends (0 for k = -1). The window is [end of n-1, end of n]; the period is its length. Accounts and traces
+// cover the window, cut at its borders: what units do in it, whichever iteration the operation belongs to. Iteration
+// n+1 is replayed for it; and, for units that nothing holds back and that are further ahead, iterations up to 2n+1.
 //
-// Replay stops early once it is periodic: every clock (where a stream or the host stands at the end of an iteration) equals that of
-// the previous iteration plus one constant. Clocks that fall behind that constant are ignored where nobody waited for them
-// (a host without cost, a stream that runs ahead): falling behind, they are never waited for again. One more iteration is then
-// replayed and stands for all later ones, so that the account, the trace (but for streams that run ahead) and the period are those
-// without stopping; hashes and tasks cover the iterations that were replayed.
+// Replay stops early once it is periodic: every clock (where a stream or the host stands at the end of an iteration)
+// equals that of the previous iteration plus one constant. Clocks that fall behind that constant are ignored where
+// nobody waited for them (a host without cost, a stream that runs ahead): falling behind, they are never waited for
+// again. One more iteration is then replayed and stands for all later ones, so that the account, the trace (but for
+// streams that run ahead) and the period are those without stopping; hashes and tasks cover the iterations that were
+// replayed.
 //
-// Classes. The compute stream meets, in this order, what blocks its next operation: its issue (class of what the host is doing
-// then: issuing is kHost, waiting for an event is followed), each waited event in order (followed to the event's stream: what
-// that stream did or was blocked on at that instant), missing messages or participants (missing_class), transfers (transfer_class,
-// which counts first: an instant at which one message of a batch is under way and another is missing is transfer). The lead of a
-// collective is missing_class. Inside a kLocal operation each segment counts by its class, and a segment that is not issued yet as
-// kHost. A unit that has finished all of these before the window ends idles as kBubble. Classes of a unit sum to the window exactly.
+// Classes. The compute stream meets, in this order, what blocks its next operation: its issue (class of what the host
+// is doing then: issuing is kHost, waiting for an event is followed), each waited event in order (followed to the
+// event's stream: what that stream did or was blocked on at that instant), missing messages or participants
+// (missing_class), transfers (transfer_class, which counts first: an instant at which one message of a batch is under
+// way and another is missing is transfer). The lead of a collective is missing_class. Inside a kLocal operation each
+// segment counts by its class, and a segment that is not issued yet as kHost. A unit that has finished all of these
+// before the window ends idles as kBubble. Classes of a unit sum to the window exactly.
 #ifndef ORRERY_SIM_ENGINE_REPLAY_H_
 #define ORRERY_SIM_ENGINE_REPLAY_H_
 
@@ -40,8 +42,8 @@ struct ReplayOptions {
   bool stop_when_periodic = true;
   // Units whose operations in the window are returned.
   std::vector<std::int32_t> traced_units;
-  // Fault injection for tests of the tests: adds this to the end of the middle operation of the first unit's compute stream, in every
-  // iteration.
+  // Fault injection for tests of the tests: adds this to the end of the middle operation of the first unit's compute
+  // stream, in every iteration.
   Time fault;
 };
 
@@ -50,9 +52,9 @@ struct TracedSpan {
   std::int32_t stream = 0;
   std::int32_t op = 0;
   std::int32_t iteration = 0;
-  // When its stream was free and its dependencies were met (messages and participants excepted); when it began to run (kLocal: eager
-  // receives have arrived) or transfer (kCollective: after the lead; kExchange: its first part); and its end. Not cut at the
-  // window's borders.
+  // When its stream was free and its dependencies were met (messages and participants excepted); when it began to run
+  // (kLocal: eager receives have arrived) or transfer (kCollective: after the lead; kExchange: its first part); and its
+  // end. Not cut at the window's borders.
   Time ready;
   Time start;
   Time end;
@@ -60,8 +62,9 @@ struct TracedSpan {
 
 struct UnitResult {
   TimeByClass classes{};
-  // Of the pipeline operations on the compute stream in the last iteration (n, or the one that stands for it): start of the first,
-  // end of the last, and time of the compute stream not spent in kBubble, kExposedPp, kWait* or kHost between them. Zero without any.
+  // Of the pipeline operations on the compute stream in the last iteration (n, or the one that stands for it): start of
+  // the first, end of the last, and time of the compute stream not spent in kBubble, kExposedPp, kWait* or kHost
+  // between them. Zero without any.
   Time pipeline_first_start;
   Time pipeline_last_end;
   Time pipeline_busy;
@@ -86,8 +89,8 @@ struct Replay {
   std::int64_t events = 0;  // pops of the queue; 0 in the worklist
 };
 
-// FAILED_PRECONDITION where the programs deadlock; the message names a cycle: which rank waits for what. INTERNAL where CheckWorld
-// fails or `options` make no sense (negative iterations, traced units out of range).
+// FAILED_PRECONDITION where the programs deadlock; the message names a cycle: which rank waits for what. INTERNAL where
+// CheckWorld fails or `options` make no sense (negative iterations, traced units out of range).
 absl::StatusOr<Replay> Run(const World& world, const ReplayOptions& options);
 
 }  // namespace orrery::engine

@@ -8,8 +8,9 @@
 
 namespace orrery::engine {
 
-// One operation's contribution; contributions are added modulo 2^64, so that the order of evaluation does not show. Multiplications by
-// odd constants and xor-shifts (as in splitmix64, Steele et al. 2014) spread every bit of the input over the result.
+// One operation's contribution; contributions are added modulo 2^64, so that the order of evaluation does not show.
+// Multiplications by odd constants and xor-shifts (as in splitmix64, Steele et al. 2014) spread every bit of the input
+// over the result.
 inline std::uint64_t TimelineHash(std::int32_t iteration, std::int32_t stream, std::int32_t op, Time start, Time end) {
   std::uint64_t x = (static_cast<std::uint64_t>(iteration) << 40) ^ (static_cast<std::uint64_t>(stream) << 32) ^
                     static_cast<std::uint64_t>(op);

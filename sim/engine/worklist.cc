@@ -1,9 +1,9 @@
 // The worklist: evaluates the max-plus recurrence of an iteration in whatever order dependencies allow.
 //
-// A unit runs its streams until each is blocked: on an event or host op of its own (the static table Plan::waiters says whom an event
-// may wake), on a message (the stream leaves its mark in the slot where the arrival will be written), or on a group (it joins
-// the list of the group's use). Whoever supplies what is missing makes the stream runnable again and puts the unit on the list.
-// Nobody is looked at twice in vain, and nothing is allocated while running.
+// A unit runs its streams until each is blocked: on an event or host op of its own (the static table Plan::waiters says
+// whom an event may wake), on a message (the stream leaves its mark in the slot where the arrival will be written), or
+// on a group (it joins the list of the group's use). Whoever supplies what is missing makes the stream runnable again
+// and puts the unit on the list. Nobody is looked at twice in vain, and nothing is allocated while running.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -18,8 +18,8 @@
 namespace orrery::engine {
 namespace {
 
-// Values of an event, host start or slot whose time is not known yet; times are never negative. kUnknown - 1 - s marks a slot
-// that stream s waits for.
+// Values of an event, host start or slot whose time is not known yet; times are never negative. kUnknown - 1 - s marks
+// a slot that stream s waits for.
 constexpr Time kUnknown(-1);
 
 constexpr bool IsKnown(Time time) { return time >= Time(); }
@@ -29,8 +29,9 @@ constexpr std::int32_t WaitingStream(Time slot) { return static_cast<std::int32_
 
 constexpr std::int32_t kNobody = -1;
 
-// The units of a pipeline take turns, each walking through its own operations and slots: too many walks at a time for the hardware to
-// foresee, and each too long for the cache. Every step therefore fetches the next one's line. Never faults, whatever the address.
+// The units of a pipeline take turns, each walking through its own operations and slots: too many walks at a time for
+// the hardware to foresee, and each too long for the cache. Every step therefore fetches the next one's line. Never
+// faults, whatever the address.
 constexpr std::ptrdiff_t kSlotsPerLine = 64 / sizeof(Time);
 void Prefetch(const void* next) { __builtin_prefetch(next); }
 
@@ -64,8 +65,8 @@ struct LinkTarget {
 };
 
 struct GroupUse {
-  Time latest;                    // ready, so far
-  std::int32_t missing = 0;       // members that have not come yet
+  Time latest;                     // ready, so far
+  std::int32_t missing = 0;        // members that have not come yet
   std::int32_t waiting = kNobody;  // a stream (index into streams_), first of a list
 };
 
@@ -358,7 +359,8 @@ class Worklist : public Engine {
 
   // Each of these advances a time to when something awaited is there, or returns false if that is not known yet.
 
-  static bool MeetEvents(const Plan& plan, const PlannedOp& op, const Time* events, Time& ready, std::uint32_t& waited_for) {
+  static bool MeetEvents(const Plan& plan, const PlannedOp& op, const Time* events, Time& ready,
+                         std::uint32_t& waited_for) {
     for (std::int32_t event : op.waits) {
       if (event == kNoEvent) break;
       if (!IsKnown(events[event])) return false;
@@ -408,8 +410,8 @@ class Worklist : public Engine {
   }
 
   // Starts are posted once, in the slots of the peers; then every peer's is awaited.
-  bool MeetPeers(const UnitState& unit, const Plan& plan, const PlannedOp& op, StreamState& stream, std::int32_t s, Time ready,
-                 Time& start, Time& end) {
+  bool MeetPeers(const UnitState& unit, const Plan& plan, const PlannedOp& op, StreamState& stream, std::int32_t s,
+                 Time ready, Time& start, Time& end) {
     if (!IsKnown(stream.posted)) {
       stream.posted = ready;
       for (std::int32_t i = op.first_part; i < op.first_part + op.num_awaited; ++i) {
@@ -473,7 +475,8 @@ class Worklist : public Engine {
   absl::Status Deadlock() const {
     const auto finished = [this](std::int32_t u, std::int32_t s) {
       const UnitState& unit = units_[static_cast<std::size_t>(u)];
-      return streams_[unit.first_stream + static_cast<std::size_t>(s)].next - unit.plan->first_op[static_cast<std::size_t>(s)];
+      return streams_[unit.first_stream + static_cast<std::size_t>(s)].next -
+             unit.plan->first_op[static_cast<std::size_t>(s)];
     };
     const auto host_ops_begun = [this](std::int32_t u) { return units_[static_cast<std::size_t>(u)].next_host_op; };
     return ExplainDeadlock(world_, indices_, {finished, host_ops_begun});
@@ -491,10 +494,10 @@ class Worklist : public Engine {
   std::vector<UnitState> units_;
   std::vector<StreamState> streams_;  // as Clocks::stream
   std::vector<std::int32_t> unit_of_stream_;
-  std::vector<Time> events_;       // [unit.first_event + event]: its end
-  std::vector<Time> host_starts_;  // [unit.first_host_op + host op]
-  std::vector<Time> slots_;        // [unit.first_slot + slot]: arrival of a message, or the peer's ready
-  std::vector<LinkTarget> links_;  // [unit.first_link + link]
+  std::vector<Time> events_;            // [unit.first_event + event]: its end
+  std::vector<Time> host_starts_;       // [unit.first_host_op + host op]
+  std::vector<Time> slots_;             // [unit.first_slot + slot]: arrival of a message, or the peer's ready
+  std::vector<LinkTarget> links_;       // [unit.first_link + link]
   std::vector<std::size_t> first_use_;  // [group], and one past the last
   std::vector<GroupUse> uses_;          // [first_use_[group] + use]
   std::vector<std::int32_t> members_;   // [group]

@@ -31,7 +31,8 @@ Time IssuedEnd(const Program& program, const Op& op) {
 }  // namespace
 
 Plan::Plan(const Program& program, const ProgramIndex& index)
-    : waiters(static_cast<std::size_t>(program.num_events)), event_stream(static_cast<std::size_t>(program.num_events)) {
+    : waiters(static_cast<std::size_t>(program.num_events)),
+      event_stream(static_cast<std::size_t>(program.num_events)) {
   // Receives and both ends of rendezvous need a slot; a link that only sends eagerly needs none.
   for (std::size_t link = 0; link < index.messages.size(); ++link) {
     first_slot.push_back(num_slots);
@@ -66,7 +67,8 @@ Plan::Plan(const Program& program, const ProgramIndex& index)
           const Part& part = program.parts[static_cast<std::size_t>(i)];
           if (part.is_send != sends) continue;
           const std::int32_t link = LinkOf(part);
-          parts.push_back({part.duration, first_slot[static_cast<std::size_t>(link)] + part.sequence, link, part.sequence});
+          parts.push_back(
+              {part.duration, first_slot[static_cast<std::size_t>(link)] + part.sequence, link, part.sequence});
           ++count;
         }
         return count;

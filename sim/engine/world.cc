@@ -159,7 +159,7 @@ class WorldChecker {
   }
 
   const World& world_;
-  std::vector<ProgramIndex> indices_;         // [program]
+  std::vector<ProgramIndex> indices_;        // [program]
   std::vector<std::vector<Agreed>> agreed_;  // [program][channel]: latest comparison
 };
 

@@ -1,4 +1,5 @@
-// The wiring of programs: which unit talks to which. A *unit* is a rank, or, folded, a class of ranks that cannot differ.
+// The wiring of programs: which unit talks to which. A *unit* is a rank, or, folded, a class of ranks that cannot
+// differ.
 #ifndef ORRERY_SIM_ENGINE_WORLD_H_
 #define ORRERY_SIM_ENGINE_WORLD_H_
 
@@ -36,15 +37,15 @@ struct World {
   std::vector<std::vector<std::int32_t>> groups;
 };
 
-// Checks programs and wiring: both sides of every link agree on the number of messages and every message's duration; all
-// members of a group use it equally often with equal lead and duration. INTERNAL otherwise.
+// Checks programs and wiring: both sides of every link agree on the number of messages and every message's duration;
+// all members of a group use it equally often with equal lead and duration. INTERNAL otherwise.
 absl::Status CheckWorld(const World& world);
 
-// The coarsest stable partition of a world: units of one class have the same program, talk to the same classes over the same
-// channels, and are in groups of the same set of classes. All units of a class have the same timeline, so that one stands
-// for all. Programs with equal content are one program.
+// The coarsest stable partition of a world: units of one class have the same program, talk to the same classes over the
+// same channels, and are in groups of the same set of classes. All units of a class have the same timeline, so that one
+// stands for all. Programs with equal content are one program.
 struct Folding {
-  World world;                       // one unit per class, ordered by first_rank; multiplicities add up
+  World world;                         // one unit per class, ordered by first_rank; multiplicities add up
   std::vector<std::int32_t> class_of;  // by unit of the original world
 };
 Folding Fold(const World& world);

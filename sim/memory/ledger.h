@@ -1,8 +1,9 @@
 // Live memory of one rank: allocations and frees of its passes, in the order in which its compute stream runs them.
 //
-// Every allocation and free belongs to an operator of the compute stream, which is serial, so the peak does not depend on when
-// passes run, only on their order. Within an operator: it allocates, then its workspace exists beside everything live, then
-// it frees; hence at equal times frees of an earlier operator come before allocations of the next.
+// Every allocation and free belongs to an operator of the compute stream, which is serial, so the peak does not depend
+// on when passes run, only on their order. Within an operator: it allocates, then its workspace exists beside
+// everything live, then it frees; hence at equal times frees of an earlier operator come before allocations of the
+// next.
 #ifndef ORRERY_SIM_MEMORY_LEDGER_H_
 #define ORRERY_SIM_MEMORY_LEDGER_H_
 
@@ -25,8 +26,8 @@ struct Live {
   friend bool operator==(const Live&, const Live&) = default;
 };
 
-// What a pass does to live memory, relative to what is live when it starts: its highest point and what it leaves behind.
-// `left` may be negative in a class: a backward pass frees what the forward pass kept.
+// What a pass does to live memory, relative to what is live when it starts: its highest point and what it leaves
+// behind. `left` may be negative in a class: a backward pass frees what the forward pass kept.
 struct PassFootprint {
   Live peak;
   Live left;

@@ -22,8 +22,8 @@ std::int64_t ParametersOf(const Plan& plan, std::int32_t pipeline_rank) {
 }
 
 Bytes ActivationMessageBytes(const Plan& plan) {
-  const std::int64_t whole = plan.run.training().seq_len() * plan.run.training().micro_batch() *
-                             plan.run.model().hidden() * kParameterBytes;
+  const std::int64_t whole =
+      plan.run.training().seq_len() * plan.run.training().micro_batch() * plan.run.model().hidden() * kParameterBytes;
   return Bytes(plan.run.parallelism().sequence_parallel() ? whole / plan.tp : whole);
 }
 
@@ -54,15 +54,14 @@ memory::Ledger StaticMemory(const Plan& plan, std::int32_t pipeline_rank) {
   const std::int64_t zero_stage = plan.run.parallelism().zero_stage();
   memory::Ledger ledger;
   ledger.weights = Bytes(parameters * kParameterBytes);
-  ledger.optimizer =
-      Bytes(DivideRoundingUp(parameters, zero_stage >= 1 ? plan.dp : 1) * (1 + kMoments) * kMasterBytes);
+  ledger.optimizer = Bytes(DivideRoundingUp(parameters, zero_stage >= 1 ? plan.dp : 1) * (1 + kMoments) * kMasterBytes);
   ledger.gradients = Bytes(DivideRoundingUp(parameters, zero_stage >= 2 ? plan.dp : 1) * gradient_bytes);
   if (zero_stage >= 2 && plan.dp > 1) {
     std::int64_t largest_bucket = 0;
     for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) {
       const workloads::ChunkShape& shape = plan.Stage(pipeline_rank, chunk);
-      largest_bucket = std::max(largest_bucket, workloads::Parameters(plan.run, shape).total() * gradient_bytes /
-                                                    BucketsOf(plan, shape));
+      largest_bucket = std::max(
+          largest_bucket, workloads::Parameters(plan.run, shape).total() * gradient_bytes / BucketsOf(plan, shape));
     }
     ledger.buffers += Bytes(largest_bucket);
   }
@@ -84,7 +83,8 @@ OptimizerWork UpdateOf(const Plan& plan, std::int32_t pipeline_rank) {
   per_parameter += kMasterBytes;                                                      // norm
   per_parameter += kMasterBytes + 2 * (1 + kMoments) * kMasterBytes;                  // update
   if (training.optimizer() == v1::LAMB) {
-    // The first phase writes the update; norms read parameters and update; the second phase reads both and writes parameters.
+    // The first phase writes the update; norms read parameters and update; the second phase reads both and writes
+    // parameters.
     per_parameter += kMasterBytes + 2 * kMasterBytes + 3 * kMasterBytes;
   }
   per_parameter += kMasterBytes + kParameterBytes;  // 16-bit copy

@@ -1,7 +1,8 @@
 // Parameters, gradients and optimizer states of one rank: their bytes, and what an update moves.
 //
-// Bytes per parameter: weights 2 (16 bit); gradients by their type; optimizer 12 (fp32 master copy and two moments). ZeRO-1 shards
-// the optimizer over dp, ZeRO-2 the gradients too, but for the bucket in flight (Rajbhandari et al. 2020, section 3).
+// Bytes per parameter: weights 2 (16 bit); gradients by their type; optimizer 12 (fp32 master copy and two moments).
+// ZeRO-1 shards the optimizer over dp, ZeRO-2 the gradients too, but for the bucket in flight (Rajbhandari et al. 2020,
+// section 3).
 #ifndef ORRERY_SIM_TRAINING_MODEL_STATES_H_
 #define ORRERY_SIM_TRAINING_MODEL_STATES_H_
 
@@ -26,8 +27,8 @@ struct OptimizerWork {
   std::int32_t kernels = 1;
 };
 // Reads and writes of one update, by element: convert and unscale 16-bit gradients, their norm, the update itself (read
-// gradient, master, two moments; write master and moments), LAMB's second phase and norms, the 16-bit copy of the parameters, and
-// clearing the gradients.
+// gradient, master, two moments; write master and moments), LAMB's second phase and norms, the 16-bit copy of the
+// parameters, and clearing the gradients.
 OptimizerWork UpdateOf(const Plan& plan, std::int32_t pipeline_rank);
 
 }  // namespace orrery::training

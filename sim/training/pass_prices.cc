@@ -101,8 +101,8 @@ double PassPricer::KernelSeconds(const Operator& op) const {
   return plan_.Without(v1::CAUSE_KERNEL_EFFICIENCY) ? kernels_.SecondsAtPeak(op) : kernels_.Seconds(op);
 }
 
-// A collective that runs beside a GEMM shows only what that GEMM does not cover. Cut into n chunks, the first of which cannot
-// start before its data exist, the pair takes max + min / n; beside an independent kernel it takes max.
+// A collective that runs beside a GEMM shows only what that GEMM does not cover. Cut into n chunks, the first of which
+// cannot start before its data exist, the pair takes max + min / n; beside an independent kernel it takes max.
 double PassPricer::ExposedSeconds(const std::vector<Operator>& operators, std::size_t index, PassPart part,
                                   const layout::Placement& tp_group) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_TP)) return 0;

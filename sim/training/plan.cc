@@ -27,8 +27,7 @@ bool Plan::Without(v1::Cause cause) const {
 
 absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
   const v1::Parallelism& parallelism = run.parallelism();
-  const std::int64_t micro_batches =
-      run.training().global_batch() / (parallelism.dp() * run.training().micro_batch());
+  const std::int64_t micro_batches = run.training().global_batch() / (parallelism.dp() * run.training().micro_batch());
   const schedules::Parameters parameters = {.ranks = static_cast<std::int32_t>(parallelism.pp()),
                                             .chunks = static_cast<std::int32_t>(parallelism.virtual_stages()),
                                             .micro_batches = static_cast<std::int32_t>(micro_batches),

@@ -77,11 +77,13 @@ class Builder {
   bool overlaps_gather() const { return gathers() && software_.parameter_gather() == v1::OVERLAPPED; }
   bool gathers() const { return plan_.dp > 1 && plan_.run.parallelism().zero_stage() > 0; }
 
-  // --- Building blocks -------------------------------------------------------------------------------------------------
+  // --- Building blocks
+  // -------------------------------------------------------------------------------------------------
 
   std::int32_t NewEvent() { return program().num_events++; }
 
-  // Starts a host op if issuing costs time; operations that follow are issued by it. With free issue one host op suffices.
+  // Starts a host op if issuing costs time; operations that follow are issued by it. With free issue one host op
+  // suffices.
   void OpenHostOp(std::int32_t waits) {
     if (!program().host_ops.empty() && issue_ == Time() && waits == kNoEvent) return;
     program().host_ops.push_back({.waits = waits, .duration = Time()});
@@ -129,7 +131,8 @@ class Builder {
   // A local operation that takes no time: where events, messages and phases meet.
   Op Mark(std::int32_t tag) { return NewOp(OpKind::kLocal, kCompute, tag); }
 
-  Op Collective(Stream stream, std::int32_t tag, GroupSlot group, Time duration, TimeClass transfer, TimeClass missing) {
+  Op Collective(Stream stream, std::int32_t tag, GroupSlot group, Time duration, TimeClass transfer,
+                TimeClass missing) {
     Op op = NewOp(OpKind::kCollective, stream, tag);
     op.issue = Issue(1);
     op.group = group;
@@ -141,17 +144,16 @@ class Builder {
   }
 
   Part NewPart(Channel channel, bool is_send) {
-    return {.channel = channel,
-            .is_send = is_send,
-            .sequence = sequence_[channel]++,
-            .duration = prices_.message[channel]};
+    return {
+        .channel = channel, .is_send = is_send, .sequence = sequence_[channel]++, .duration = prices_.message[channel]};
   }
   Channel ChannelOf(const schedules::Message& message, bool is_send) const {
     if (message.forward) return is_send ? kForwardToNext : kForwardFromPrevious;
     return is_send ? kBackwardToPrevious : kBackwardFromNext;
   }
 
-  // --- The iteration, in order -----------------------------------------------------------------------------------------
+  // --- The iteration, in order
+  // -----------------------------------------------------------------------------------------
 
   void BeginIteration() {
     Op begin = Mark(Label({.role = OpRole::kIterationBegin}));
@@ -248,8 +250,8 @@ class Builder {
     const Action& action = order()[index];
     const auto chunk = static_cast<std::size_t>(action.chunk);
     const PricedPass& pass = prices_.chunks[chunk]->Of(action.kind);
-    const std::int32_t tag = Label(
-        {.role = OpRole::kPass, .action = action.kind, .chunk = action.chunk, .micro_batch = action.micro_batch});
+    const std::int32_t tag =
+        Label({.role = OpRole::kPass, .action = action.kind, .chunk = action.chunk, .micro_batch = action.micro_batch});
     const bool first_forward = action.kind == ActionKind::kForward && action.micro_batch == 0;
     const bool last_backward = IsBackward(action.kind) && ++backwards_done_[action.chunk] == plan_.micro_batches;
 
@@ -343,8 +345,8 @@ void Builder::ReduceBesidePass(const PricedPass& pass, std::int32_t tag, double 
   }
 }
 
-// In one operation where nothing inside meets another rank; else local stretches and collectives alternate. What waits, receives,
-// sends and records is then a mark of no duration at either end.
+// In one operation where nothing inside meets another rank; else local stretches and collectives alternate. What waits,
+// receives, sends and records is then a mark of no duration at either end.
 void Builder::EmitPass(const PricedPass& pass, Stretch stretch, std::int32_t tag, double factor, const PassEnds& ends) {
   const bool meets = plan_.tp > 1 && (operators_apart_ || prices_.members_differ);
   const bool whole = !meets && !operators_apart_;
@@ -361,7 +363,13 @@ void Builder::EmitPass(const PricedPass& pass, Stretch stretch, std::int32_t tag
     EmitGroup(pass, stretch, tag, factor, first);
     return;
   }
-  if (!ends.waits.empty() || !ends.receives.empty()) Add(first);
+  if (!ends.waits.empty() || !ends.receives.empty()) {
+    // It is there when the first kernel is issued, as the whole pass would be.
+    const Time issue = program().host_ops.back().duration + issue_;
+    first.first_segment = AddSegment({.time_class = TimeClass::kCompute, .duration = Time(), .issue = issue});
+    first.num_segments = 1;
+    Add(first);
+  }
   Stretch group{stretch.begin, stretch.begin};
   const auto flush = [&] {
     if (group.end == group.begin) return;
@@ -417,7 +425,8 @@ void Builder::EmitGroup(const PricedPass& pass, Stretch group, std::int32_t tag,
   Add(op);
 }
 
-// First of the segments of a stretch, shared by all operations of the same stretch with as many kernels issued before it.
+// First of the segments of a stretch, shared by all operations of the same stretch with as many kernels issued before
+// it.
 std::int32_t Builder::PassSegments(const PricedPass& pass, Stretch group, double factor, int kernels_before) {
   const auto [entry, added] =
       segments_.try_emplace({&pass, group.begin, group.end, factor, kernels_before}, program().segments.size());
@@ -464,8 +473,9 @@ void Builder::FinishGradients() {
                    prices_.embedding_reduction_time, TimeClass::kExposedPp, TimeClass::kBubble));
   }
   if (software_.norm_barrier() && plan_.world > 1) {
-    const TimeClass missing =
-        plan_.pp > 1 ? TimeClass::kBubble : plan_.dp > 1 ? TimeClass::kWaitDp : TimeClass::kWaitTp;
+    const TimeClass missing = plan_.pp > 1   ? TimeClass::kBubble
+                              : plan_.dp > 1 ? TimeClass::kWaitDp
+                                             : TimeClass::kWaitTp;
     Op barrier = Collective(kCompute, Label({.role = OpRole::kNormBarrier}), kWorldGroup, prices_.norm_barrier,
                             TimeClass::kExposedDp, missing);
     if (issue_ > Time()) barrier.records = barrier_event_ = NewEvent();

@@ -1,10 +1,10 @@
-// From a role's prices to its program: the passes of the schedule, the messages between them, data-parallel communication,
-// and the optimizer, on streams.
+// From a role's prices to its program: the passes of the schedule, the messages between them, data-parallel
+// communication, and the optimizer, on streams.
 //
 // Streams: 0 compute; 1 data-parallel communication that runs beside compute; 2 input.
 // Groups: 0 tensor-parallel, 1 data-parallel, 2 first and last pipeline rank (tied embeddings), 3 all ranks.
-// Channels, one direction each: 0 activations to the next pipeline rank, 1 activations from the previous one, 2 gradients to
-// the previous one, 3 gradients from the next one.
+// Channels, one direction each: 0 activations to the next pipeline rank, 1 activations from the previous one, 2
+// gradients to the previous one, 3 gradients from the next one.
 #ifndef ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
 #define ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
 
@@ -20,7 +20,13 @@
 namespace orrery::training {
 
 enum Stream : std::uint8_t { kCompute = engine::kComputeStream, kDataParallel = 1, kInput = 2, kStreams = 3 };
-enum GroupSlot : std::int32_t { kTensorGroup = 0, kDataGroup = 1, kEmbeddingGroup = 2, kWorldGroup = 3, kGroupSlots = 4 };
+enum GroupSlot : std::int32_t {
+  kTensorGroup = 0,
+  kDataGroup = 1,
+  kEmbeddingGroup = 2,
+  kWorldGroup = 3,
+  kGroupSlots = 4
+};
 enum Channel : std::int32_t {
   kForwardToNext = 0,
   kForwardFromPrevious = 1,
@@ -69,7 +75,8 @@ struct RolePrices {
   bool members_differ = false;
   std::vector<const PricedChunk*> chunks;
   std::array<Time, kChannels> message{};
-  // Data-parallel communication by chunk: gather of updated parameters; reduction of one of `buckets` equal gradient buckets.
+  // Data-parallel communication by chunk: gather of updated parameters; reduction of one of `buckets` equal gradient
+  // buckets.
   std::vector<Time> parameter_gather;
   std::vector<Time> gradient_bucket;
   std::vector<std::int32_t> buckets;

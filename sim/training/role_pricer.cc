@@ -16,11 +16,7 @@ using layout::Placement;
 
 SpecPricer::SpecPricer(const Plan& plan, const kernels::KernelPrices& kernels,
                        const collectives::CollectivePrices& collectives)
-    : plan_(plan),
-      kernels_(kernels),
-      collectives_(collectives),
-      pricer_(plan, kernels, collectives),
-      slowness_(plan) {
+    : plan_(plan), kernels_(kernels), collectives_(collectives), pricer_(plan, kernels, collectives), slowness_(plan) {
   PriceNominalStages();
 }
 
@@ -44,13 +40,9 @@ void SpecPricer::PriceNominalStages() {
 const PricedChunk& SpecPricer::ChunkPrices(const workloads::ChunkShape& shape, const Placement& tp_group,
                                            double slowness) {
   const ShapeKey shape_key = {shape.layers, shape.embedding, shape.head};
-  const ChunkKey key = {shape_key,
-                        tp_group.ranks,
-                        tp_group.nodes,
-                        tp_group.max_ranks_per_node,
-                        tp_group.min_ranks_per_node,
-                        tp_group.leaves,
-                        slowness};
+  const ChunkKey key = {
+      shape_key,       tp_group.ranks, tp_group.nodes, tp_group.max_ranks_per_node, tp_group.min_ranks_per_node,
+      tp_group.leaves, slowness};
   const auto found = chunks_.find(key);
   if (found != chunks_.end()) return found->second;
   auto work = work_.find(shape_key);
@@ -74,8 +66,8 @@ RolePrices SpecPricer::PricesOf(const Coordinates& at) {
   return prices;
 }
 
-// Tensor-parallel ranks hold the same activation: they send a part each, and gather it on arrival unless the parts are what
-// sequence parallelism wants (SC21 section 4.1).
+// Tensor-parallel ranks hold the same activation: they send a part each, and gather it on arrival unless the parts are
+// what sequence parallelism wants (SC21 section 4.1).
 void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
   const v1::Run& run = plan_.run;
@@ -92,8 +84,8 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
     Coordinates receiver = at;
     sender.pp = from;
     receiver.pp = to;
-    return TimeFromSeconds(gather + collectives_.MessageSeconds(part, plan_.layout.RankOf(sender),
-                                                                plan_.layout.RankOf(receiver)));
+    return TimeFromSeconds(
+        gather + collectives_.MessageSeconds(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver)));
   };
   prices.message[kForwardToNext] = prices.message[kBackwardFromNext] = between(at.pp, (at.pp + 1) % plan_.pp);
   prices.message[kForwardFromPrevious] = prices.message[kBackwardToPrevious] =
@@ -127,8 +119,8 @@ void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& pric
   const bool at_end = at.pp == 0 || at.pp + 1 == plan_.pp;
   prices.embedding_reduction = plan_.pp > 1 && at_end && run.model().tied_embeddings();
   if (!prices.embedding_reduction || plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
-  const std::int64_t table = workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() *
-                             BytesOf(run.training().gradient_type());
+  const std::int64_t table =
+      workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() * BytesOf(run.training().gradient_type());
   prices.embedding_reduction_time = TimeFromSeconds(collectives_.Seconds(
       CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(GroupAxis::kEmbedding, at)));
 }

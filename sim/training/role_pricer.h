@@ -1,4 +1,5 @@
-// Prices of a role: from the spec, or from whoever else wants a training-shaped world (tests, tables of constant costs).
+// Prices of a role: from the spec, or from whoever else wants a training-shaped world (tests, tables of constant
+// costs).
 #ifndef ORRERY_SIM_TRAINING_ROLE_PRICER_H_
 #define ORRERY_SIM_TRAINING_ROLE_PRICER_H_
 
@@ -20,8 +21,8 @@ namespace orrery::training {
 class RolePricer {
  public:
   virtual ~RolePricer() = default;
-  // Prices of the rank at these coordinates, but for members_differ. In a regular layout they depend on the pipeline rank and on the
-  // GPU's slowness alone. The chunks they point to live as long as the pricer.
+  // Prices of the rank at these coordinates, but for members_differ. In a regular layout they depend on the pipeline
+  // rank and on the GPU's slowness alone. The chunks they point to live as long as the pricer.
   virtual RolePrices PricesOf(const layout::Coordinates& at) = 0;
 };
 

@@ -62,8 +62,7 @@ void AccountTime(const Plan& plan, const Replayable& replayed, const engine::Rep
     const Time span = account.pipeline_last_end - account.pipeline_first_start;
     if (span > Time()) {
       const double bubble = static_cast<double>((span - account.pipeline_busy).count());
-      result.span_bubble_fraction =
-          std::max(result.span_bubble_fraction, bubble / static_cast<double>(span.count()));
+      result.span_bubble_fraction = std::max(result.span_bubble_fraction, bubble / static_cast<double>(span.count()));
     }
   }
 }

@@ -103,8 +103,8 @@ struct SimulateOptions {
   std::vector<std::int64_t> traced_ranks;
 };
 
-// `run` must be resolved. INVALID_ARGUMENT where the schedule does not exist for its parameters; FAILED_PRECONDITION where the
-// programs deadlock.
+// `run` must be resolved. INVALID_ARGUMENT where the schedule does not exist for its parameters; FAILED_PRECONDITION
+// where the programs deadlock.
 absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& options = {});
 
 // Builds and prices the world of a run.

@@ -13,8 +13,8 @@ class Slowness {
  public:
   explicit Slowness(const Plan& plan);
 
-  // Factor on the duration of the rank's kernels. A sampled factor is 1 + sigma x a standard normal draw, rounded to a multiple
-  // of 2^-10 so that ranks of one speed share a program, and at least 2^-10.
+  // Factor on the duration of the rank's kernels. A sampled factor is 1 + sigma x a standard normal draw, rounded to a
+  // multiple of 2^-10 so that ranks of one speed share a program, and at least 2^-10.
   double Of(std::int64_t rank) const;
 
   bool sampled() const { return sampled_; }
@@ -28,8 +28,8 @@ class Slowness {
   bool sampled_ = false;
 };
 
-// Share of compute time by which the slowest of `ranks` GPUs is expected to be slower than the mean: sigma x E[max of n draws];
-// 0 unless jitter is EXPECTED.
+// Share of compute time by which the slowest of `ranks` GPUs is expected to be slower than the mean: sigma x E[max of n
+// draws]; 0 unless jitter is EXPECTED.
 double ExpectedSlowness(const Plan& plan, std::int64_t ranks);
 
 }  // namespace orrery::training

@@ -58,8 +58,7 @@ class WorldBuilder {
     built_.tp_blocks = fold && TensorRanksAlike(plan_) ? AllBut(named_tp, plan_.tp) : Singletons(plan_.tp);
     built_.dp_blocks = fold && plan_.layout.IsRegular() ? AllBut(named_dp, plan_.dp) : Singletons(plan_.dp);
     built_.refinable = fold && built_.tp_blocks.size() * built_.dp_blocks.size() > 1;
-    members_differ_ =
-        plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
+    members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
   }
 
   void AddUnits() {

@@ -1,10 +1,10 @@
 // From a plan to the engine's world: which ranks can differ, the program of each, and who talks to whom.
 //
-// Symbolic folding. Coordinates along tp and dp that nothing distinguishes collapse before any rank is enumerated: where
-// the layout is regular, only coordinates that a slow GPU names stand alone, and the rest of an axis is one block. Exchanging
-// two coordinates of one block maps the run onto itself, so all ranks of a block have one timeline. Where the layout is
-// irregular every coordinate stands alone, and the engine's refinement finds what is alike. Unfolded, or with a speed drawn
-// per rank, every coordinate stands alone and nothing is merged.
+// Symbolic folding. Coordinates along tp and dp that nothing distinguishes collapse before any rank is enumerated:
+// where the layout is regular, only coordinates that a slow GPU names stand alone, and the rest of an axis is one
+// block. Exchanging two coordinates of one block maps the run onto itself, so all ranks of a block have one timeline.
+// Where the layout is irregular every coordinate stands alone, and the engine's refinement finds what is alike.
+// Unfolded, or with a speed drawn per rank, every coordinate stands alone and nothing is merged.
 #ifndef ORRERY_SIM_TRAINING_WORLD_BUILDER_H_
 #define ORRERY_SIM_TRAINING_WORLD_BUILDER_H_
 

@@ -56,17 +56,18 @@ TEST(LoaderTest, MakesEveryDefaultExplicit) {
 
 TEST(LoaderTest, DefaultsThatDependOnOtherFields) {
   // 128 GPUs / (tp 2 x pp 2) = 32 replicas.
-  absl::StatusOr<LoadedRun> loaded =
-      LoadRunFromText("model { preset: \"tiny\" } cluster { preset: \"pod\" } software { preset: \"level\" }"
-                      "parallelism { tp: 2 pp: 2 gpus: 128 } training { global_batch: 64 }",
-                      "run.txtpb", FixtureOptions());
+  absl::StatusOr<LoadedRun> loaded = LoadRunFromText(
+      "model { preset: \"tiny\" } cluster { preset: \"pod\" } software { preset: \"level\" }"
+      "parallelism { tp: 2 pp: 2 gpus: 128 } training { global_batch: 64 }",
+      "run.txtpb", FixtureOptions());
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->run.parallelism().dp(), 32);
 
   // Nothing said of parallelism: one GPU, and nothing to shard the sequence over.
-  loaded = LoadRunFromText("model { preset: \"tiny\" } cluster { preset: \"pod\" } software { preset: \"level\" }"
-                           "training { global_batch: 4 }",
-                           "run.txtpb", FixtureOptions());
+  loaded = LoadRunFromText(
+      "model { preset: \"tiny\" } cluster { preset: \"pod\" } software { preset: \"level\" }"
+      "training { global_batch: 4 }",
+      "run.txtpb", FixtureOptions());
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->run.parallelism().gpus(), 1);
   EXPECT_FALSE(loaded->run.parallelism().sequence_parallel());
@@ -77,9 +78,10 @@ TEST(LoaderTest, DefaultsThatDependOnOtherFields) {
   EXPECT_EQ(loaded->run.schedule().name(), "interleaved-1f1b");
 
   // The level's cluster for a run that names only an accelerator.
-  loaded = LoadRunFromText("model { preset: \"tiny\" } cluster { accelerator { preset: \"gpu\" } }"
-                           "software { preset: \"level\" } training { global_batch: 4 }",
-                           "run.txtpb", FixtureOptions());
+  loaded = LoadRunFromText(
+      "model { preset: \"tiny\" } cluster { accelerator { preset: \"gpu\" } }"
+      "software { preset: \"level\" } training { global_batch: 4 }",
+      "run.txtpb", FixtureOptions());
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->run.cluster().name(), "pod");
   EXPECT_EQ(loaded->run.cluster().nodes(), 16);
@@ -87,8 +89,8 @@ TEST(LoaderTest, DefaultsThatDependOnOtherFields) {
 
 TEST(LoaderTest, ResolvingTheResolvedTextChangesNothing) {
   const absl::StatusOr<LoadedRun> loaded =
-      LoadGood({"perturbation.slow_gpus=[{rank: 3 factor: 1.1}, {rank: 4 factor: 1.3}]", "simulation.without=[CAUSE_HOST]",
-                "name=\"t\303\244st \\\"quoted\\\"\""});
+      LoadGood({"perturbation.slow_gpus=[{rank: 3 factor: 1.1}, {rank: 4 factor: 1.3}]",
+                "simulation.without=[CAUSE_HOST]", "name=\"t\303\244st \\\"quoted\\\"\""});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const std::string text = ResolvedText(loaded->run);
   // Complete in itself: no preset is named any more.
@@ -109,7 +111,8 @@ TEST(LoaderTest, DigestCoversAnswersOnly) {
     ASSERT_TRUE(other.ok()) << other.status();
     EXPECT_EQ(other->sha256, loaded->sha256) << same;
   }
-  for (const char* different : {"simulation.iterations=4", "training.global_batch=64", "cluster.node.nic.latency=3e-6"}) {
+  for (const char* different :
+       {"simulation.iterations=4", "training.global_batch=64", "cluster.node.nic.latency=3e-6"}) {
     const absl::StatusOr<LoadedRun> other = LoadGood({different});
     ASSERT_TRUE(other.ok()) << other.status();
     EXPECT_NE(other->sha256, loaded->sha256) << different;
@@ -147,7 +150,8 @@ TEST(TextReaderTest, AgreesWithProtobuf) {
       ResolvedText(loaded->run),
       "name: 'single' \"double\" '\\n\\101\\xe2\\x82\\xac'",
       "parallelism < tp: 0x10, pp: 010; dp: -3 >",
-      "perturbation { slow_gpus { rank: 1 factor: 2 } slow_gpus { factor: 1e3 rank: -1 } slow_gpus: [{rank: 7}, <rank: 8>] }",
+      "perturbation { slow_gpus { rank: 1 factor: 2 } slow_gpus { factor: 1e3 rank: -1 } slow_gpus: [{rank: 7}, <rank: "
+      "8>] }",
       "simulation { without: [CAUSE_HOST, CAUSE_DP_IS_NONE] }",
       "simulation { without: CAUSE_HOST without: CAUSE_BUBBLE without: [] fold: ON }",
       "training { dropout: t data_seconds: .5 precision: BF16 } # end",

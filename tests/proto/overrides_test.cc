@@ -56,7 +56,8 @@ TEST(OverridesTest, ErrorsNameTheOverride) {
   EXPECT_EQ(error("parallelism.tp=0"),
             "--set parallelism.tp=0: parallelism.tp: found 0; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(error("paralelism.tp=2"),
-            "--set paralelism.tp=2: paralelism.tp: no field \"paralelism\"; allowed: one of name, model, cluster, parallelism, "
+            "--set paralelism.tp=2: paralelism.tp: no field \"paralelism\"; allowed: one of name, model, cluster, "
+            "parallelism, "
             "training, software, schedule, perturbation, simulation (did you mean 'parallelism'?)");
   EXPECT_THAT(error("parallelism.tpp=2"), HasSubstr("no field \"tpp\" in parallelism"));
   EXPECT_THAT(error("parallelism.tp.x=2"), HasSubstr("parallelism.tp has no fields"));

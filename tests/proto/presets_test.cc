@@ -74,9 +74,10 @@ TEST(PresetsTest, UsersOwnHideTheShippedOnes) {
 }
 
 TEST(PresetsTest, UnknownAndImpossibleNames) {
-  EXPECT_THAT(ErrorOf(GoodText(), {"model.preset=tinny"}),
-              HasSubstr("model.preset: no preset \"tinny\"; allowed: one of broken, loop-a, loop-b, tiny, tiny-parallel (did "
-                        "you mean 'tiny'?)"));
+  EXPECT_THAT(
+      ErrorOf(GoodText(), {"model.preset=tinny"}),
+      HasSubstr("model.preset: no preset \"tinny\"; allowed: one of broken, loop-a, loop-b, tiny, tiny-parallel (did "
+                "you mean 'tiny'?)"));
   for (const char* name : {"", "../models/tiny", "/etc/passwd", "..", ".hidden", "a b"}) {
     EXPECT_THAT(ErrorOf(GoodText(), {std::string("model.preset=") + name}),
                 HasSubstr("allowed: a name of letters, digits"))
@@ -84,15 +85,18 @@ TEST(PresetsTest, UnknownAndImpossibleNames) {
   }
   // One error each for what is missing altogether, with the names.
   EXPECT_EQ(ErrorOf("training { global_batch: 8 }"),
-            "run.txtpb:1:1: model.preset: is required and missing; allowed: one of broken, loop-a, loop-b, tiny, tiny-parallel\n"
+            "run.txtpb:1:1: model.preset: is required and missing; allowed: one of broken, loop-a, loop-b, tiny, "
+            "tiny-parallel\n"
             "run.txtpb:1:1: cluster.preset: is required and missing; allowed: one of pod\n"
             "run.txtpb:1:1: software.preset: is required and missing; allowed: one of level");
 }
 
 TEST(PresetsTest, ErrorsInsideAPresetStandInItsFile) {
   const std::string error = ErrorOf(GoodText(), {"model.preset=broken"});
-  EXPECT_THAT(error, HasSubstr("testdata/models/broken.txtpb:5:1: model.hidden: found 0; allowed: a whole number from 1"));
-  EXPECT_THAT(error, HasSubstr("testdata/models/broken.txtpb:7:8: model.vocab: found \"many\"; allowed: a whole number"));
+  EXPECT_THAT(error,
+              HasSubstr("testdata/models/broken.txtpb:5:1: model.hidden: found 0; allowed: a whole number from 1"));
+  EXPECT_THAT(error,
+              HasSubstr("testdata/models/broken.txtpb:7:8: model.vocab: found \"many\"; allowed: a whole number"));
 }
 
 TEST(PresetsTest, LoadPresetByItself) {
@@ -105,10 +109,12 @@ TEST(PresetsTest, LoadPresetByItself) {
 }
 
 TEST(PresetsTest, NoDefaultClusterForAnAccelerator) {
-  EXPECT_THAT(ErrorOf("model { preset: \"tiny\" } cluster { accelerator { preset: \"small-gpu\" } }"
-                      "software { preset: \"level\" } training { global_batch: 4 }"),
-              HasSubstr("cluster.accelerator.preset: found \"small-gpu\", for which software level level has no default cluster; "
-                        "allowed: a cluster preset, or one of gpu"));
+  EXPECT_THAT(
+      ErrorOf("model { preset: \"tiny\" } cluster { accelerator { preset: \"small-gpu\" } }"
+              "software { preset: \"level\" } training { global_batch: 4 }"),
+      HasSubstr(
+          "cluster.accelerator.preset: found \"small-gpu\", for which software level level has no default cluster; "
+          "allowed: a cluster preset, or one of gpu"));
 }
 
 }  // namespace

@@ -66,12 +66,19 @@ TEST(ShippedSpecsTest, NumbersHaveSources) {
   }
 }
 
-// Parameters of SC21's Table 1 by its equation 2: P = 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), which the paper prints
-// in billions with one digit (1T as 1008).
+// Parameters of SC21's Table 1 by its equation 2: P = 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), which the paper
+// prints in billions with one digit (1T as 1008).
 TEST(ShippedSpecsTest, ModelsHaveTheirParameters) {
-  for (const auto& [name, billions] : std::initializer_list<std::pair<const char*, double>>{
-           {"gpt-1.7b", 1.7}, {"gpt-3.6b", 3.6}, {"gpt-7.5b", 7.5}, {"gpt-18.4b", 18.4}, {"gpt-39.1b", 39.1},
-           {"gpt-76.1b", 76.1}, {"gpt-145.6b", 145.6}, {"gpt-310.1b", 310.1}, {"gpt-529.6b", 529.6}, {"gpt-1008b", 1008.0}}) {
+  for (const auto& [name, billions] : std::initializer_list<std::pair<const char*, double>>{{"gpt-1.7b", 1.7},
+                                                                                            {"gpt-3.6b", 3.6},
+                                                                                            {"gpt-7.5b", 7.5},
+                                                                                            {"gpt-18.4b", 18.4},
+                                                                                            {"gpt-39.1b", 39.1},
+                                                                                            {"gpt-76.1b", 76.1},
+                                                                                            {"gpt-145.6b", 145.6},
+                                                                                            {"gpt-310.1b", 310.1},
+                                                                                            {"gpt-529.6b", 529.6},
+                                                                                            {"gpt-1008b", 1008.0}}) {
     v1::Model model;
     ASSERT_TRUE(LoadPreset(name, Shipped(), &model).ok());
     const double l = static_cast<double>(model.layers());

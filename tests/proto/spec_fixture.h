@@ -9,12 +9,12 @@
 
 namespace orrery::spec {
 
-// tiny (12 layers, hidden 1024, 16 heads, vocabulary 32000) on pod (16 nodes x 8 GPUs) by level; tp 2, pp 2, dp 4, batch 32.
-// Lines: 1 model, 2 cluster, 3 software, 4 parallelism, 5 training.
+// tiny (12 layers, hidden 1024, 16 heads, vocabulary 32000) on pod (16 nodes x 8 GPUs) by level; tp 2, pp 2, dp 4,
+// batch 32. Lines: 1 model, 2 cluster, 3 software, 4 parallelism, 5 training.
 std::string GoodText();
 
-// testdata/, and a profile "constants" that has whatever the schema asks of one, at arbitrary values within their ranges but:
-// jitter_sigma 0.02, times of FLASH_ATTENTION_1 for heads of 64 and 128.
+// testdata/, and a profile "constants" that has whatever the schema asks of one, at arbitrary values within their
+// ranges but: jitter_sigma 0.02, times of FLASH_ATTENTION_1 for heads of 64 and 128.
 LoadOptions FixtureOptions(std::vector<std::string> overrides = {});
 
 // GoodText with overrides.

@@ -1,5 +1,5 @@
-// Speed of the engines on 12,288 units. Every benchmark checks its own answer against the closed form, and skips with an error when
-// it is wrong. `tasks/s` counts operations evaluated.
+// Speed of the engines on 12,288 units. Every benchmark checks its own answer against the closed form, and skips with
+// an error when it is wrong. `tasks/s` counts operations evaluated.
 #include <benchmark/benchmark.h>
 
 #include "bench/sim/engine/pipeline_world.h"
@@ -28,7 +28,8 @@ void Replays(benchmark::State& state, EngineKind engine, PipelineShape shape) {
     events += replay->events;
   }
   state.counters["tasks/s"] = benchmark::Counter(static_cast<double>(tasks), benchmark::Counter::kIsRate);
-  if (events > 0) state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
+  if (events > 0)
+    state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
 }
 
 void BM_Worklist(benchmark::State& state) { Replays(state, EngineKind::kWorklist, PipelineShape()); }
@@ -55,7 +56,8 @@ void BM_Fold(benchmark::State& state) {
 }
 BENCHMARK(BM_Fold)->Unit(benchmark::kMillisecond);
 
-// The worst case for refinement: a ring of equal units with one different, seen one unit further in each direction per round.
+// The worst case for refinement: a ring of equal units with one different, seen one unit further in each direction per
+// round.
 void BM_FoldRing(benchmark::State& state) {
   constexpr std::int32_t kUnits = 12'288;
   World world;

@@ -12,11 +12,11 @@ constexpr std::int32_t kUp = 1;
 
 class StageProgram {
  public:
-  StageProgram(const PipelineShape& shape, std::int32_t stage)
-      : shape_(shape), first_(stage == 0), last_(stage == shape.stages - 1) {
+  StageProgram(const PipelineShape& shape, std::int32_t stage) : first_(stage == 0), last_(stage == shape.stages - 1) {
     program_.num_channels = 2;
     program_.host_ops.emplace_back();
-    program_.segments = {{TimeClass::kCompute, shape.forward, Time(), -1}, {TimeClass::kCompute, shape.backward, Time(), -1}};
+    program_.segments = {{TimeClass::kCompute, shape.forward, Time(), -1},
+                         {TimeClass::kCompute, shape.backward, Time(), -1}};
     const std::int32_t warm_up = std::min(shape.stages - 1 - stage, shape.micro_batches);
     std::vector<bool> order(static_cast<std::size_t>(warm_up), true);  // true: forward
     for (std::int32_t i = warm_up; i < shape.micro_batches; ++i) order.insert(order.end(), {true, false});
@@ -73,7 +73,6 @@ class StageProgram {
     if (forward ? !last_ : !first_) AddPart(op, forward ? kDown : kUp, true);
   }
 
-  const PipelineShape& shape_;
   const bool first_;
   const bool last_;
   std::int32_t sequences_[4] = {0, 0, 0, 0};
@@ -84,7 +83,8 @@ class StageProgram {
 
 World MakePipelineWorld(const PipelineShape& shape) {
   World world;
-  for (std::int32_t stage = 0; stage < shape.stages; ++stage) world.programs.push_back(StageProgram(shape, stage).Take());
+  for (std::int32_t stage = 0; stage < shape.stages; ++stage)
+    world.programs.push_back(StageProgram(shape, stage).Take());
   for (std::int32_t i = 0; i < shape.pipelines * shape.stages; ++i) {
     const std::int32_t stage = i % shape.stages;
     Unit unit;

@@ -117,7 +117,7 @@ TEST(CollectivePricesTest, OversubscriptionCountsByNodesPerLeaf) {
 }
 
 // 16 MB over 8 ranks: chunks of 2 MB, slices of 1 MB, 7 of them: 7 MB more to move. 1 GB: slices at their cap of 4 MB,
-// 28 MB more.
+// 28 MB more. One member on each of four nodes has 20 GB/s, a tenth of the NVLink ring's 200: 3 slices of 0.4 MB.
 TEST(CollectivePricesTest, FillIsASlicePerStep) {
   v1::CollectiveProfile profile = TestProfile();
   profile.mutable_fill_bytes()->set_value(4e6);
@@ -125,6 +125,7 @@ TEST(CollectivePricesTest, FillIsASlicePerStep) {
   EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, Bytes(16'000'000), kOneNode),
                    24e-6 + (14e6 + 7e6) / 200e9);
   EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, kGB, kOneNode), 24e-6 + (875e6 + 28e6) / 200e9);
+  EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 1}), 70e-6 + (750e6 + 1.2e6) / 20e9);
 }
 
 // A protocol of base 1 us, 1 us per step and a tenth of the bandwidth: 8 us + 10 x as long for the bytes. It is taken

@@ -33,7 +33,8 @@ class Oracle {
     const Op& op = program_.ops[i];
     const OpTimes& times = path_.ops[k][unit_][i];
     const Time host = path_.host_starts[k][unit_][static_cast<std::size_t>(op.host_op)];
-    const Time offset = op.num_segments > 0 ? program_.segments[static_cast<std::size_t>(op.first_segment)].issue : op.issue;
+    const Time offset =
+        op.num_segments > 0 ? program_.segments[static_cast<std::size_t>(op.first_segment)].issue : op.issue;
     if (t < host + offset) return t < host ? HostAt(t) : TimeClass::kHost;
     at = std::max(at, host + offset);
     for (std::int32_t event : op.waits) {
@@ -86,7 +87,8 @@ class Oracle {
     for (std::size_t j = 0; j < other.ops.size(); ++j) {
       for (std::int32_t p = other.ops[j].first_part; p < other.ops[j].first_part + other.ops[j].num_parts; ++p) {
         const Part& theirs = other.parts[static_cast<std::size_t>(p)];
-        if (theirs.channel == peer.channel && theirs.is_send != part.is_send && theirs.sequence == part.sequence) found = j;
+        if (theirs.channel == peer.channel && theirs.is_send != part.is_send && theirs.sequence == part.sequence)
+          found = j;
       }
     }
     return path_.ops[k][other_unit][found];
@@ -119,7 +121,8 @@ class Oracle {
 TimeByClass ClassesByInstant(const World& world, const LongestPath& path, std::int32_t unit, Time begin, Time end) {
   const Oracle oracle(world, path, unit);
   TimeByClass classes{};
-  for (Time t = begin; t < end; t += Time(1)) classes[static_cast<std::size_t>(oracle.At(kComputeStream, t))] += Time(1);
+  for (Time t = begin; t < end; t += Time(1))
+    classes[static_cast<std::size_t>(oracle.At(kComputeStream, t))] += Time(1);
   return classes;
 }
 
@@ -138,8 +141,8 @@ Time PipelineBusyByInstant(const World& world, const LongestPath& path, std::int
   }
   const TimeByClass classes = ClassesByInstant(world, path, unit, begin, end);
   Time busy;
-  for (TimeClass c : {TimeClass::kCompute, TimeClass::kOptimizer, TimeClass::kExposedTp, TimeClass::kExposedCp, TimeClass::kExposedEp,
-                      TimeClass::kExposedDp, TimeClass::kData}) {
+  for (TimeClass c : {TimeClass::kCompute, TimeClass::kOptimizer, TimeClass::kExposedTp, TimeClass::kExposedCp,
+                      TimeClass::kExposedEp, TimeClass::kExposedDp, TimeClass::kData}) {
     busy += classes[static_cast<std::size_t>(c)];
   }
   return busy;

@@ -11,8 +11,9 @@
 
 namespace orrery::engine::testing {
 
-// Classes of [begin, end) by the definitions of replay.h, one picosecond at a time: only for worlds of small times. Also the time between the
-// pipeline phase's first start and last end of iteration `path.iterations` that counts as busy.
+// Classes of [begin, end) by the definitions of replay.h, one picosecond at a time: only for worlds of small times.
+// Also the time between the pipeline phase's first start and last end of iteration `path.iterations` that counts as
+// busy.
 TimeByClass ClassesByInstant(const World& world, const LongestPath& path, std::int32_t unit, Time begin, Time end);
 Time PipelineBusyByInstant(const World& world, const LongestPath& path, std::int32_t unit);
 

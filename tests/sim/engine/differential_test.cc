@@ -1,5 +1,5 @@
-// One world, every engine, one answer: random worlds through the longest path, the worklist and the queue, ties reversed, folded and
-// unfolded, compared to the picosecond. A failing case prints its seed.
+// One world, every engine, one answer: random worlds through the longest path, the worklist and the queue, ties
+// reversed, folded and unfolded, compared to the picosecond. A failing case prints its seed.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -195,8 +195,8 @@ TEST(DifferentialTest, TracesAreTheLongestPaths) {
       }
       ASSERT_EQ(replay.trace.size(), expected);
       for (const TracedSpan& span : replay.trace) {
-        const OpTimes& times =
-            path->ops[static_cast<std::size_t>(span.iteration)][static_cast<std::size_t>(unit)][static_cast<std::size_t>(span.op)];
+        const OpTimes& times = path->ops[static_cast<std::size_t>(span.iteration)][static_cast<std::size_t>(unit)]
+                                        [static_cast<std::size_t>(span.op)];
         ASSERT_EQ(span.ready, times.ready);
         ASSERT_EQ(span.start, times.start);
         ASSERT_EQ(span.end, times.end);
@@ -206,7 +206,8 @@ TEST(DifferentialTest, TracesAreTheLongestPaths) {
   }
 }
 
-// The trace of a periodic replay that stopped is that of one that went on, shifted in time and iteration, for streams in phase.
+// The trace of a periodic replay that stopped is that of one that went on, shifted in time and iteration, for streams
+// in phase.
 TEST(DifferentialTest, PeriodicTraceIsAShift) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 500 && !HasFailure(); ++seed) {

@@ -19,7 +19,8 @@ namespace orrery::engine::testing {
 namespace {
 
 bool UsesChannel(const Program& program, std::int32_t channel) {
-  return std::any_of(program.parts.begin(), program.parts.end(), [&](const Part& part) { return part.channel == channel; });
+  return std::any_of(program.parts.begin(), program.parts.end(),
+                     [&](const Part& part) { return part.channel == channel; });
 }
 bool UsesGroup(const Program& program, std::int32_t slot) {
   return std::any_of(program.ops.begin(), program.ops.end(),
@@ -128,8 +129,8 @@ TEST(FoldTest, EqualProgramsAreMerged) {
   EXPECT_EQ(folding.world.units[0].multiplicity, 12);
 }
 
-// Groups of different size with members of the same classes are one class: a start is a maximum, so that only the set of classes
-// counts. Units 0..2 in one group, 3..4 in another; 0 and 3 run program A, the others program B.
+// Groups of different size with members of the same classes are one class: a start is a maximum, so that only the set
+// of classes counts. Units 0..2 in one group, 3..4 in another; 0 and 3 run program A, the others program B.
 TEST(FoldTest, GroupsAreSetsOfClasses) {
   ProgramBuilder a;
   a.Compute(9);
@@ -149,8 +150,9 @@ TEST(FoldTest, GroupsAreSetsOfClasses) {
   EXPECT_EQ(folding.world.groups[0], (std::vector<std::int32_t>{0, 1}));
 }
 
-// A ring of three equal units, where each group holds one of them in slot 0 and the next in slot 1, and the two uses are on different streams:
-// one unit that is a member of one group twice. Slot 0 is ready at 5 and slot 1 at 8, so that every collective starts at 8.
+// A ring of three equal units, where each group holds one of them in slot 0 and the next in slot 1, and the two uses
+// are on different streams: one unit that is a member of one group twice. Slot 0 is ready at 5 and slot 1 at 8, so that
+// every collective starts at 8.
 TEST(FoldTest, UnitInOneGroupThroughTwoSlots) {
   ProgramBuilder builder;
   builder.Compute(5);

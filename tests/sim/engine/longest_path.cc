@@ -243,16 +243,19 @@ class Builder {
         for (std::size_t i = 0; i < units[u].size(); ++i) {
           const OpNodes& nodes = units[u][i];
           OpTimes times = {at[nodes.ready], at[nodes.start], at[nodes.end]};
-          // An exchange starts with the earliest of its parts: the one instant that is a minimum, and nothing depends on it.
+          // An exchange starts with the earliest of its parts: the one instant that is a minimum, and nothing depends
+          // on it.
           if (!nodes.transfers.empty()) {
             times.start = at[nodes.transfers.front()];
             for (Node node : nodes.transfers) times.start = std::min(times.start, at[node]);
           }
           path.ops.back()[u].push_back(times);
           if (k > iterations_) continue;
-          path.unit_hashes[u] += TimelineHash(k, ProgramOf(u).ops[i].stream, static_cast<std::int32_t>(i), times.start, times.end);
+          path.unit_hashes[u] +=
+              TimelineHash(k, ProgramOf(u).ops[i].stream, static_cast<std::int32_t>(i), times.start, times.end);
         }
-        iteration_end = std::max(iteration_end, path.ops.back()[u][static_cast<std::size_t>(ProgramOf(u).update_op)].end);
+        iteration_end =
+            std::max(iteration_end, path.ops.back()[u][static_cast<std::size_t>(ProgramOf(u).update_op)].end);
       }
       path.iteration_ends.push_back(iteration_end);
     }
@@ -271,6 +274,8 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<LongestPath> FindLongestPath(const World& world, int iterations) { return Builder(world, iterations).Solve(); }
+absl::StatusOr<LongestPath> FindLongestPath(const World& world, int iterations) {
+  return Builder(world, iterations).Solve();
+}
 
 }  // namespace orrery::engine::testing

@@ -1,7 +1,7 @@
 // The oracle of the engines: an explicit graph of all instants of several iterations, and longest paths through it.
 //
-// Shares no code with the engines: they follow clocks and cursors, this writes every "not before" of program.h down as an edge
-// with a weight and takes longest paths from the beginning of time in topological order.
+// Shares no code with the engines: they follow clocks and cursors, this writes every "not before" of program.h down as
+// an edge with a weight and takes longest paths from the beginning of time in topological order.
 #ifndef ORRERY_TESTS_SIM_ENGINE_LONGEST_PATH_H_
 #define ORRERY_TESTS_SIM_ENGINE_LONGEST_PATH_H_
 
@@ -22,10 +22,10 @@ struct OpTimes {
 };
 
 struct LongestPath {
-  int iterations = 0;  // n; times cover iterations 0 .. n+1
-  std::vector<std::vector<std::vector<OpTimes>>> ops;         // [iteration][unit][op]
-  std::vector<std::vector<std::vector<Time>>> host_starts;    // [iteration][unit][host op]
-  std::vector<Time> iteration_ends;                           // [iteration]
+  int iterations = 0;                                       // n; times cover iterations 0 .. n+1
+  std::vector<std::vector<std::vector<OpTimes>>> ops;       // [iteration][unit][op]
+  std::vector<std::vector<std::vector<Time>>> host_starts;  // [iteration][unit][host op]
+  std::vector<Time> iteration_ends;                         // [iteration]
   // As UnitResult and Replay define them: over iterations 0 .. n.
   std::vector<std::uint64_t> unit_hashes;
   std::uint64_t timeline_hash = 0;

@@ -54,7 +54,8 @@ TEST(CheckTest, EveryProgramRule) {
       {"update_op 1", [](Program& p) { p.update_op = 1; }},  // on stream 1
       {"a segment has a negative time", [](Program& p) { p.segments[0].duration = Time(-1); }},
       {"unknown class", [](Program& p) { p.segments[0].time_class = static_cast<TimeClass>(kTimeClasses); }},
-      {"operation 1 has an unknown class", [](Program& p) { p.ops[1].missing_class = static_cast<TimeClass>(kTimeClasses); }},
+      {"operation 1 has an unknown class",
+       [](Program& p) { p.ops[1].missing_class = static_cast<TimeClass>(kTimeClasses); }},
       {"operation 1 is on a stream that does not exist", [](Program& p) { p.ops[1].stream = 2; }},
       {"operation 0 has no host op", [](Program& p) { p.ops[0].host_op = 1; }},
       {"operation 0 is issued by an earlier host op", [](Program& p) { p.ops[0].host_op = -1; }},
@@ -68,7 +69,11 @@ TEST(CheckTest, EveryProgramRule) {
       {"a wait for an event that nothing records", [](Program& p) { p.ops[0].records = kNoEvent; }},
       {"a wait for an event that does not exist", [](Program& p) { p.host_ops[0].waits = 7; }},
       {"a host op of negative duration", [](Program& p) { p.host_ops[0].duration = Time(-1); }},
-      {"operation 2 is collective and has parts", [](Program& p) { p.ops[2].first_part = 0; p.ops[2].num_parts = 1; }},
+      {"operation 2 is collective and has parts",
+       [](Program& p) {
+         p.ops[2].first_part = 0;
+         p.ops[2].num_parts = 1;
+       }},
       {"operation 2 is over a group that does not exist", [](Program& p) { p.ops[2].group = 1; }},
       {"operation 2 uses its group out of order", [](Program& p) { p.ops[2].use = 1; }},
       {"operation 1 has a part over a channel that does not exist", [](Program& p) { p.parts[0].channel = 1; }},
@@ -96,15 +101,24 @@ TEST(CheckTest, EveryWorldRule) {
       {"unit 0 lacks peers", [](World& w) { w.units[0].peers.clear(); }},
       {"unit 0 lacks groups", [](World& w) { w.units[0].groups.clear(); }},
       {"unit 0 has no peer on channel 0", [](World& w) { w.units[0].peers[0] = {}; }},
-      {"unit 0 is not the peer of its peer on channel 0", [](World& w) { w.units[1].peers[0] = {1, 0}; }},
+      {"unit 0 is not the peer of its peer on channel 0",
+       [](World& w) {
+         w.units[1].peers[0] = {1, 0};
+       }},
       {"disagree on the messages of channel 0", [](World& w) { w.programs[1].parts[0].duration = Time(6); }},
       {"disagree on the messages of channel 0", [](World& w) { w.programs[1].parts[0].is_send = true; }},
       // One side eager, the other a rendezvous.
       {"disagree on the messages of channel 0", [](World& w) { w.programs[1].ops[1].kind = OpKind::kLocal; }},
       {"unit 1 uses group 0 but is in none", [](World& w) { w.units[1].groups[0] = -1; }},
       {"unit 1 is not a member of its group 0", [](World& w) { w.groups[0] = {0}; }},
-      {"the members of group 0 do not ascend", [](World& w) { w.groups[0] = {1, 0}; }},
-      {"not every member of group 0 uses it", [](World& w) { w.groups[0] = {0, 1, 2}; }},
+      {"the members of group 0 do not ascend",
+       [](World& w) {
+         w.groups[0] = {1, 0};
+       }},
+      {"not every member of group 0 uses it",
+       [](World& w) {
+         w.groups[0] = {0, 1, 2};
+       }},
       {"disagree on the uses of group 0", [](World& w) { w.programs[1].ops[2].lead = Time(2); }},
       {"disagree on the uses of group 0", [](World& w) { w.programs[1].ops[2].duration = Time(3); }},
   };

@@ -211,13 +211,15 @@ class Generator {
     }
   }
 
-  // Lists operations in another order than drawn where nothing but the list changes, so that some wait for later-listed ones.
+  // Lists operations in another order than drawn where nothing but the list changes, so that some wait for later-listed
+  // ones.
   void Shuffle(Program& program) {
     for (std::size_t i = 0; i + 1 < program.ops.size(); ++i) {
       Op& first = program.ops[i];
       Op& second = program.ops[i + 1];
       const auto is_plain = [](const Op& op) { return op.kind == OpKind::kLocal && op.num_parts == 0; };
-      if (first.stream != second.stream && first.host_op == second.host_op && (is_plain(first) || is_plain(second)) && Chance(40)) {
+      if (first.stream != second.stream && first.host_op == second.host_op && (is_plain(first) || is_plain(second)) &&
+          Chance(40)) {
         std::swap(first, second);
       }
     }
@@ -295,7 +297,8 @@ class Generator {
     Unit& unit = world.units[static_cast<std::size_t>(Below(static_cast<std::int32_t>(world.units.size())))];
     Program program = world.programs[static_cast<std::size_t>(unit.program)];
     if (program.segments.empty()) return;
-    program.segments[static_cast<std::size_t>(Below(static_cast<std::int32_t>(program.segments.size())))].duration += Time(1);
+    program.segments[static_cast<std::size_t>(Below(static_cast<std::int32_t>(program.segments.size())))].duration +=
+        Time(1);
     unit.program = static_cast<std::int32_t>(world.programs.size());
     world.programs.push_back(program);
   }

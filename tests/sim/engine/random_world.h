@@ -8,9 +8,10 @@
 
 namespace orrery::engine::testing {
 
-// All kinds of operations, events, host costs, groups and messages, with times of a few picoseconds, zero often among them. Operations are drawn
-// in one global order and wait only for what was drawn before, so that the order itself is a legal execution. Units come in 1 to 3
-// copies that are wired across copies, so that folding finds classes; sometimes one unit is then made different.
+// All kinds of operations, events, host costs, groups and messages, with times of a few picoseconds, zero often among
+// them. Operations are drawn in one global order and wait only for what was drawn before, so that the order itself is a
+// legal execution. Units come in 1 to 3 copies that are wired across copies, so that folding finds classes; sometimes
+// one unit is then made different.
 World RandomWorld(std::uint64_t seed);
 
 }  // namespace orrery::engine::testing

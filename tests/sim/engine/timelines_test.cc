@@ -36,8 +36,10 @@ class TimelinesTest : public ::testing::TestWithParam<std::pair<EngineKind, bool
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, TimelinesTest,
-                         ::testing::Values(std::pair(EngineKind::kWorklist, false), std::pair(EngineKind::kWorklist, true),
-                                           std::pair(EngineKind::kEventQueue, false), std::pair(EngineKind::kEventQueue, true)),
+                         ::testing::Values(std::pair(EngineKind::kWorklist, false),
+                                           std::pair(EngineKind::kWorklist, true),
+                                           std::pair(EngineKind::kEventQueue, false),
+                                           std::pair(EngineKind::kEventQueue, true)),
                          [](const auto& test) {
                            return std::string(test.param.first == EngineKind::kWorklist ? "Worklist" : "Queue") +
                                   (test.param.second ? "Reversed" : "");
@@ -46,7 +48,8 @@ INSTANTIATE_TEST_SUITE_P(Engines, TimelinesTest,
 // Two pipeline ranks, one micro-batch, eager messages of 3, F = 10, B = 20, update 5.
 //   rank 0: F [0,10)   ........................... B [46,66) U [66,71)
 //   rank 1:            F [13,23) B [23,43) U [43,48), then iteration 1: waits for rank 0's F [71,81)
-// Rank 1's F misses its message until rank 0 has sent at 10 and it transfers until 13; rank 0's B misses its until 43, transfer until
+// Rank 1's F misses its message until rank 0 has sent at 10 and it transfers until 13; rank 0's B misses its until 43,
+// transfer until
 // 46. The cold window is [0,71): rank 0 bubble 33 = 43 - 10, pp 3; rank 1 bubble 10 + (71 - 48) = 33, pp 3.
 TEST_P(TimelinesTest, EagerPipelineWithOptimizer) {
   ProgramBuilder first;
@@ -95,9 +98,9 @@ TEST_P(TimelinesTest, EagerPipelineWithOptimizer) {
   EXPECT_EQ(steady.units[1].classes, replay.units[1].classes);
 }
 
-// A blocking message of 4: rank 0 is ready at 10, rank 1 at 25. Both transfer [25,29). Then a batch at rank 0, ready at 29: to rank
-// 1, ready at 29 + 6 = 35, for 5: [35,40); from rank 2, ready at 50, for 7: [50,57). Rank 0: missing [29,35), transfer [35,40),
-// missing [40,50), transfer [50,57).
+// A blocking message of 4: rank 0 is ready at 10, rank 1 at 25. Both transfer [25,29). Then a batch at rank 0, ready at
+// 29: to rank 1, ready at 29 + 6 = 35, for 5: [35,40); from rank 2, ready at 50, for 7: [50,57). Rank 0: missing
+// [29,35), transfer [35,40), missing [40,50), transfer [50,57).
 TEST_P(TimelinesTest, BlockingAndBatchedMessages) {
   ProgramBuilder zero;
   zero.Compute(10);
@@ -136,10 +139,10 @@ TEST_P(TimelinesTest, BlockingAndBatchedMessages) {
   EXPECT_EQ(replay.units[2].classes, Classes({{kCompute, 50}, {kExposedPp, 7}, {kOptimizer, 3}}));
 }
 
-// A gradient all-reduce over {0, 1} on stream 1 after each rank's first kernel: rank 0's ends at 10, rank 1's at 4, so that it starts at
-// 10, leads 2 and transfers [12,42). Rank 0's next kernel waits for a message that rank 1 sends at 25 and that takes 5: bubble
-// [10,25), although the all-reduce is in flight; pp [25,30); runs [30,36). Its update then waits for the all-reduce: exposed dp
-// [36,42). Rank 1 computes until 25 and waits for it [25,42).
+// A gradient all-reduce over {0, 1} on stream 1 after each rank's first kernel: rank 0's ends at 10, rank 1's at 4, so
+// that it starts at 10, leads 2 and transfers [12,42). Rank 0's next kernel waits for a message that rank 1 sends at 25
+// and that takes 5: bubble [10,25), although the all-reduce is in flight; pp [25,30); runs [30,36). Its update then
+// waits for the all-reduce: exposed dp [36,42). Rank 1 computes until 25 and waits for it [25,42).
 TEST_P(TimelinesTest, DataParallelTransferInFlightDuringABubble) {
   ProgramBuilder zero;
   zero.Compute(10);
@@ -170,9 +173,9 @@ TEST_P(TimelinesTest, DataParallelTransferInFlightDuringABubble) {
   EXPECT_EQ(replay.units[1].classes, Classes({{kCompute, 25}, {kExposedDp, 17}, {kOptimizer, 7}}));
 }
 
-// A late peer on the compute stream. Rank 0 computes 10, rank 1 computes 16. The tp collective starts at 16, leads 3 and transfers
-// [19,27): rank 0 waits [10,19), rank 1 [16,19). Then cp: both ready at 27, lead 1, transfer 2: until 30. Then rank 1 computes 4 and an
-// ep collective without lead takes 6: [34,40), rank 0 waits [30,34). Update 5: until 45.
+// A late peer on the compute stream. Rank 0 computes 10, rank 1 computes 16. The tp collective starts at 16, leads 3
+// and transfers [19,27): rank 0 waits [10,19), rank 1 [16,19). Then cp: both ready at 27, lead 1, transfer 2: until 30.
+// Then rank 1 computes 4 and an ep collective without lead takes 6: [34,40), rank 0 waits [30,34). Update 5: until 45.
 TEST_P(TimelinesTest, LatePeerInCollectives) {
   ProgramBuilder builders[2];
   for (int rank : {0, 1}) {
@@ -211,8 +214,9 @@ TEST_P(TimelinesTest, LatePeerInCollectives) {
   EXPECT_EQ(replay.trace[1].end, Time(27));
 }
 
-// A late peer on another stream is a dp wait once the update waits for it. Rank 0 records its gradients at 10 and has nothing more to
-// do; rank 1 records its at 30. Rank 0: wait dp [10,30), exposed dp [30,50). Rank 1: exposed dp [30,50).
+// A late peer on another stream is a dp wait once the update waits for it. Rank 0 records its gradients at 10 and has
+// nothing more to do; rank 1 records its at 30. Rank 0: wait dp [10,30), exposed dp [30,50). Rank 1: exposed dp
+// [30,50).
 TEST_P(TimelinesTest, LatePeerOnTheCommunicationStream) {
   ProgramBuilder builders[2];
   for (int rank : {0, 1}) {
@@ -233,10 +237,10 @@ TEST_P(TimelinesTest, LatePeerOnTheCommunicationStream) {
   EXPECT_EQ(replay.units[1].classes, Classes({{kCompute, 30}, {kExposedDp, 20}, {kOptimizer, 5}}));
 }
 
-// Three segments of 5, 5 (tp) and 5 issued at 0, 9 and 12: [0,5), host [5,9), [9,14), [14,19). By the identity, D = 15 and K =
-// max(0 + 15, 9 + 10, 12 + 5) = 19: the end is max(0 + 15, 0 + 19). The host takes 22 for them, so that the next kernel, issued 2
-// after, is not there until 24: host [19,24). It runs [24,30), the update, of the same host op and issued 1 after its start,
-// [30,34).
+// Three segments of 5, 5 (tp) and 5 issued at 0, 9 and 12: [0,5), host [5,9), [9,14), [14,19). By the identity, D = 15
+// and K = max(0 + 15, 9 + 10, 12 + 5) = 19: the end is max(0 + 15, 0 + 19). The host takes 22 for them, so that the
+// next kernel, issued 2 after, is not there until 24: host [19,24). It runs [24,30), the update, of the same host op
+// and issued 1 after its start, [30,34).
 TEST_P(TimelinesTest, HostBoundKernels) {
   ProgramBuilder builder;
   builder.Local({Seg(kCompute, 5), Seg(kExposedTp, 5, 9), Seg(kCompute, 5, 12)});
@@ -252,15 +256,17 @@ TEST_P(TimelinesTest, HostBoundKernels) {
   EXPECT_EQ(replay.window_end, Time(34));
   EXPECT_EQ(replay.units[0].classes, Classes({{kCompute, 16}, {kExposedTp, 5}, {kHost, 9}, {kOptimizer, 4}}));
 
-  // Iteration 1: its host ops begin at 22 + 3 = 25 and 47. The stream is busy until 34, when two of the segments have been issued and the third
-  // will be in time: [34,49). The next kernel is issued at 49: [49,55), and the update [55,59). Nothing waits for the host.
+  // Iteration 1: its host ops begin at 22 + 3 = 25 and 47. The stream is busy until 34, when two of the segments have
+  // been issued and the third will be in time: [34,49). The next kernel is issued at 49: [49,55), and the update
+  // [55,59). Nothing waits for the host.
   const Replay later = Play(world, 1);
   EXPECT_EQ(later.window_end - later.window_begin, Time(25));
   EXPECT_EQ(later.units[0].classes, Classes({{kCompute, 16}, {kExposedTp, 5}, {kOptimizer, 4}}));
 }
 
-// Input is loaded on stream 1 for 15. Rank's first kernel waits for it: data [0,15). Its second belongs to a host op that waits for
-// the second load, [15,40): while the host waits, the kernel, free from 25 on, is blocked on data: data [25,40).
+// Input is loaded on stream 1 for 15. Rank's first kernel waits for it: data [0,15). Its second belongs to a host op
+// that waits for the second load, [15,40): while the host waits, the kernel, free from 25 on, is blocked on data: data
+// [25,40).
 TEST_P(TimelinesTest, WaitingForInput) {
   ProgramBuilder builder;
   builder.Local({Seg(kData, 15)}, 1);
@@ -279,10 +285,11 @@ TEST_P(TimelinesTest, WaitingForInput) {
   EXPECT_EQ(replay.units[0].classes, Classes({{kData, 30}, {kCompute, 17}, {kOptimizer, 3}}));
 }
 
-// The update waits for a collective on stream 1 that waits for an event on stream 2 that waits for a message: every stretch counts as what
-// the last of the chain did. Rank 0: kernel [0,5). Stream 2: local op of class tp 8 that receives from rank 1, sent at 12, transfer
-// 4: bubble [0,12), pp [12,16), tp [16,24). Stream 1: dp collective, rank 1 ready at 30: follows stream 2 until 24, then wait dp [24,30),
-// transfer [30,36). Rank 0's update meets: bubble [5,12), pp [12,16), tp [16,24), wait dp [24,30), dp [30,36).
+// The update waits for a collective on stream 1 that waits for an event on stream 2 that waits for a message: every
+// stretch counts as what the last of the chain did. Rank 0: kernel [0,5). Stream 2: local op of class tp 8 that
+// receives from rank 1, sent at 12, transfer 4: bubble [0,12), pp [12,16), tp [16,24). Stream 1: dp collective, rank 1
+// ready at 30: follows stream 2 until 24, then wait dp [24,30), transfer [30,36). Rank 0's update meets: bubble [5,12),
+// pp [12,16), tp [16,24), wait dp [24,30), dp [30,36).
 TEST_P(TimelinesTest, BlockedThroughSeveralStreams) {
   ProgramBuilder zero;
   zero.Compute(5);
@@ -306,13 +313,18 @@ TEST_P(TimelinesTest, BlockedThroughSeveralStreams) {
 
   const Replay replay = Play(world, 0);
   EXPECT_EQ(replay.window_end, Time(40));
-  EXPECT_EQ(replay.units[0].classes,
-            Classes({{kCompute, 5}, {kBubble, 7}, {kExposedPp, 4}, {kExposedTp, 8}, {kWaitDp, 6}, {kExposedDp, 6}, {kOptimizer, 4}}));
+  EXPECT_EQ(replay.units[0].classes, Classes({{kCompute, 5},
+                                              {kBubble, 7},
+                                              {kExposedPp, 4},
+                                              {kExposedTp, 8},
+                                              {kWaitDp, 6},
+                                              {kExposedDp, 6},
+                                              {kOptimizer, 4}}));
 }
 
-// Two ranks that never meet: periods 20 and 30. With n = 1 the window is [30,60). Rank 0's iterations are [0,20), [20,40), [40,60), each dp
-// 6, compute 10, optimizer 4: the border cuts the compute segment [26,36) of iteration 1, of which 6 count.
-// With n = 2, [60,90): iteration 3 whole and 10 of iteration 4: dp 6, compute 4.
+// Two ranks that never meet: periods 20 and 30. With n = 1 the window is [30,60). Rank 0's iterations are [0,20),
+// [20,40), [40,60), each dp 6, compute 10, optimizer 4: the border cuts the compute segment [26,36) of iteration 1, of
+// which 6 count. With n = 2, [60,90): iteration 3 whole and 10 of iteration 4: dp 6, compute 4.
 TEST_P(TimelinesTest, WindowCutsSegments) {
   ProgramBuilder zero;
   zero.Local({Seg(kExposedDp, 6), Seg(kCompute, 10)});
@@ -332,8 +344,8 @@ TEST_P(TimelinesTest, WindowCutsSegments) {
   EXPECT_EQ(second.units[0].classes, Classes({{kCompute, 14}, {kExposedDp, 12}, {kOptimizer, 4}}));
 }
 
-// A rank that is done with iteration 2n + 1 before the window ends idles. Periods 5 and 30, n = 1: rank 0 has finished iteration 3 at
-// 20, and the window is [30,60).
+// A rank that is done with iteration 2n + 1 before the window ends idles. Periods 5 and 30, n = 1: rank 0 has finished
+// iteration 3 at 20, and the window is [30,60).
 TEST_P(TimelinesTest, NothingLeftIsBubble) {
   ProgramBuilder zero;
   zero.Update(5);
@@ -345,8 +357,8 @@ TEST_P(TimelinesTest, NothingLeftIsBubble) {
   EXPECT_EQ(Play(world, 1).units[0].classes, Classes({{kBubble, 30}}));
 }
 
-// What follows the update belongs to the next window. One rank: kernel 10, update 4, then an all-gather of 6 on the compute stream:
-// the first window [0,14) has none of it, later ones, of 20, begin with it.
+// What follows the update belongs to the next window. One rank: kernel 10, update 4, then an all-gather of 6 on the
+// compute stream: the first window [0,14) has none of it, later ones, of 20, begin with it.
 TEST_P(TimelinesTest, WorkAfterTheUpdate) {
   ProgramBuilder builder;
   builder.Compute(10);
@@ -361,8 +373,8 @@ TEST_P(TimelinesTest, WorkAfterTheUpdate) {
   EXPECT_EQ(steady.units[0].classes, Classes({{kCompute, 10}, {kOptimizer, 4}, {kExposedDp, 6}}));
 }
 
-// A host without cost stands still at 0 and a stream that nobody waits for runs ahead: replay is periodic all the same. Kernel 10 and
-// update 4 against a load of 1: period 14, found after iteration 0, which starts at 0 everywhere.
+// A host without cost stands still at 0 and a stream that nobody waits for runs ahead: replay is periodic all the same.
+// Kernel 10 and update 4 against a load of 1: period 14, found after iteration 0, which starts at 0 everywhere.
 TEST_P(TimelinesTest, PeriodicThoughTheHostAndAStreamRunAhead) {
   ProgramBuilder builder;
   builder.Local({Seg(kData, 1)}, 1);
@@ -377,8 +389,8 @@ TEST_P(TimelinesTest, PeriodicThoughTheHostAndAStreamRunAhead) {
   EXPECT_EQ(replay.units[0].classes, Classes({{kCompute, 10}, {kOptimizer, 4}}));
 }
 
-// 1F1B: a cold iteration takes (m + p - 1) (F + B) (Narayanan et al., SC21, section 2.2), with eager and with batched messages of no
-// duration, for F < B, F = B and F > B.
+// 1F1B: a cold iteration takes (m + p - 1) (F + B) (Narayanan et al., SC21, section 2.2), with eager and with batched
+// messages of no duration, for F < B, F = B and F > B.
 TEST_P(TimelinesTest, OneForwardOneBackwardClosedForm) {
   for (std::int32_t p : {1, 2, 3, 8}) {
     for (std::int32_t m : {1, 2, 5, 16}) {
@@ -421,7 +433,8 @@ TEST_P(TimelinesTest, DeadlockNamesTheCycle) {
             "rank 1 stream 0 op 1 waits for send 0 of rank 0 in its op 2");
 }
 
-// The host waits for an event of an operation that it has yet to issue; rank 1 is only held up by rank 0, and not part of the cycle.
+// The host waits for an event of an operation that it has yet to issue; rank 1 is only held up by rank 0, and not part
+// of the cycle.
 TEST_P(TimelinesTest, DeadlockThroughTheHostAndAGroup) {
   ProgramBuilder zero;
   zero.Compute(1);

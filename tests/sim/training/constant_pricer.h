@@ -15,8 +15,8 @@
 
 namespace orrery::training::testing {
 
-// Costs of one run, in picoseconds. A pass is two kernels with a tensor-parallel collective between them (tp > 1) that the
-// second kernel needs, so that F = forward[0] + tp + forward[1].
+// Costs of one run, in picoseconds. A pass is two kernels with a tensor-parallel collective between them (tp > 1) that
+// the second kernel needs, so that F = forward[0] + tp + forward[1].
 struct ConstantCosts {
   // By stage, two kernels each.
   std::vector<std::array<std::int64_t, 2>> forward;
