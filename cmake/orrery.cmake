@@ -3,7 +3,7 @@
 # Flags that keep one spec at the same bytes for every compiler and level: no contraction, no fast-math, no -march.
 add_library(orrery_flags INTERFACE)
 target_compile_options(orrery_flags INTERFACE
-  -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+  -ffp-contract=off -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 target_include_directories(orrery_flags INTERFACE ${PROJECT_SOURCE_DIR})
 
 # orrery_edge(<folder> <folders>...): records one row of the table in edges.cmake.

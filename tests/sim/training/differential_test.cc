@@ -28,7 +28,8 @@ constexpr int kIterations = 2;
 
 int NumberOfCases() {
   const char* const given = std::getenv("ORRERY_CASES");
-  return given == nullptr ? 1200 : std::atoi(given);
+  if (given != nullptr) return std::atoi(given);
+  return std::getenv("ORRERY_SANITIZER") == nullptr ? 1200 : 150;
 }
 
 // Numbers of one case: a counter-based stream.
@@ -319,7 +320,8 @@ void SlowKernel(engine::World& world, std::size_t unit, std::size_t op_index, Ti
 // it.
 TEST(Differential, OneKernelOneRankOnePicosecond) {
   int changed = 0;
-  for (int index = 0; index < 200; ++index) {
+  const int cases = std::min(200, NumberOfCases());
+  for (int index = 0; index < cases; ++index) {
     const Case drawn = MakeCase(index);
     SCOPED_TRACE("case " + std::to_string(index) + ": " + drawn.Describe());
     Built built(drawn, v1::OFF, index % 2 == 0 ? v1::CHUNK : v1::OPERATOR);
@@ -346,7 +348,7 @@ TEST(Differential, OneKernelOneRankOnePicosecond) {
     EXPECT_TRUE(ClassSums(folded, folded_replay) == ClassSums(built.world, worklist));
   }
   // A kernel that the host holds back hides it.
-  EXPECT_GE(changed, 180);
+  EXPECT_GE(changed, cases * 9 / 10);
 }
 
 // Random sets of ranks slowed on all axes at once: the engine's refinement finds what is still alike, and changes
