@@ -86,7 +86,7 @@ class Refinement {
 
   std::int32_t ClassOfUnit(std::int32_t unit) const { return class_of_[static_cast<std::size_t>(unit)]; }
   std::int32_t ClassOfGroup(std::int32_t group) const {
-    return class_of_[static_cast<std::size_t>(num_units_ + group)];
+    return class_of_[world_.units.size() + static_cast<std::size_t>(group)];
   }
   bool UsesChannel(std::int32_t unit, std::size_t channel) const {
     const ProgramIndex& index = IndexOf(unit);

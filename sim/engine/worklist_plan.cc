@@ -9,8 +9,8 @@ namespace {
 
 Time SumOfSegments(const Program& program, const Op& op) {
   Time sum;
-  for (std::int32_t i = 0; i < op.num_segments; ++i) {
-    sum += program.segments[static_cast<std::size_t>(op.first_segment + i)].duration;
+  for (std::int32_t i = op.first_segment; i < op.first_segment + op.num_segments; ++i) {
+    sum += program.segments[static_cast<std::size_t>(i)].duration;
   }
   return sum;
 }
@@ -20,8 +20,8 @@ Time IssuedEnd(const Program& program, const Op& op) {
   if (op.num_segments == 0) return op.issue;
   Time latest;
   Time after;
-  for (std::int32_t i = op.num_segments - 1; i >= 0; --i) {
-    const Segment& segment = program.segments[static_cast<std::size_t>(op.first_segment + i)];
+  for (std::int32_t i = op.first_segment + op.num_segments - 1; i >= op.first_segment; --i) {
+    const Segment& segment = program.segments[static_cast<std::size_t>(i)];
     after += segment.duration;
     latest = std::max(latest, segment.issue + after);
   }

@@ -70,7 +70,7 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
   pass.footprint = memory::FootprintOf(selected);
   pass.operators.reserve(operators.size());
   const double expected_slowness = ExpectedSlowness(plan_, tp_group.ranks);
-  double unsynchronised = 0;  // compute since the group last met
+  double unsynchronised = 0;  // nominal compute since the group last met: all members expect the same wait
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const Operator& op = operators[i];
     if (!InPart(op, part)) continue;
@@ -87,8 +87,8 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
       priced.lead = TimeFromSeconds(unsynchronised * expected_slowness);
       unsynchronised = 0;
     } else {
-      const double seconds = KernelSeconds(op) * slowness;
-      priced.duration = TimeFromSeconds(seconds);
+      const double seconds = KernelSeconds(op);
+      priced.duration = TimeFromSeconds(seconds * slowness);
       pass.compute += priced.duration;
       unsynchronised += seconds;
     }
