@@ -186,7 +186,7 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
   const collectives::CollectivePrices collectives(graph, accelerator.profile().collective());
   SpecPricer pricer(plan, kernels, collectives);
   auto priced = std::make_shared<PricedWorld>();
-  priced->built = BuildWorld(plan, pricer);
+  ABSL_ASSIGN_OR_RETURN(priced->built, BuildWorld(plan, pricer));
   for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
   return priced;
 }

@@ -9,7 +9,7 @@
 namespace orrery::training {
 namespace {
 
-constexpr double kSpeedSteps = 1024;
+constexpr double kSpeedSteps = 256;
 
 }  // namespace
 

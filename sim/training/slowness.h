@@ -14,7 +14,7 @@ class Slowness {
   explicit Slowness(const Plan& plan);
 
   // Factor on the duration of the rank's kernels. A sampled factor is 1 + sigma x a standard normal draw, rounded to a
-  // multiple of 2^-10 so that ranks of one speed share a program, and at least 2^-10.
+  // multiple of 2^-8 so that ranks of one speed share a program, and at least 2^-8.
   double Of(std::int64_t rank) const;
 
   bool sampled() const { return sampled_; }

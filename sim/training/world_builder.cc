@@ -4,12 +4,17 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "sim/training/slowness.h"
 
 namespace orrery::training {
 namespace {
 
 using layout::Coordinates;
+
+// Of all programs together: a bound on memory, a few GB.
+constexpr std::size_t kMostOperations = 30000000;
 
 // Whether exchanging tensor-parallel ranks changes no placement: they share a node, or the whole layout is regular. For
 // TP | g, floor((t + TP j) / g) does not depend on t.
@@ -39,9 +44,9 @@ class WorldBuilder {
  public:
   WorldBuilder(const Plan& plan, RolePricer& pricer) : plan_(plan), pricer_(pricer), slowness_(plan) {}
 
-  TrainingWorld Build() {
+  absl::StatusOr<TrainingWorld> Build() {
     ChooseBlocks();
-    AddUnits();
+    ABSL_RETURN_IF_ERROR(AddUnits());
     Wire();
     return std::move(built_);
   }
@@ -61,7 +66,7 @@ class WorldBuilder {
     members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
   }
 
-  void AddUnits() {
+  absl::Status AddUnits() {
     for (std::int32_t pp = 0; pp < plan_.pp; ++pp) {
       for (const Block& dp : built_.dp_blocks) {
         for (const Block& tp : built_.tp_blocks) {
@@ -71,9 +76,15 @@ class WorldBuilder {
           unit.multiplicity = tp.count * dp.count;
           unit.first_rank = plan_.layout.RankOf(at);
           built_.world.units.push_back(std::move(unit));
+          if (operations_ > kMostOperations) {
+            return absl::ResourceExhaustedError(
+                absl::StrCat("simulation: ranks differ so much that their programs exceed ", kMostOperations,
+                             " operations; allowed: fewer micro-batches, or jitter EXPECTED instead of SAMPLED"));
+          }
         }
       }
     }
+    return absl::OkStatus();
   }
 
   // In a regular layout prices depend on the pipeline rank and the GPU's speed alone.
@@ -96,6 +107,7 @@ class WorldBuilder {
     if (known != roles_.end()) return static_cast<std::int32_t>(known - roles_.begin());
     roles_.push_back(prices);
     LabelledProgram labelled = BuildProgram(plan_, prices);
+    operations_ += labelled.program.ops.size();
     built_.world.programs.push_back(std::move(labelled.program));
     built_.labels.push_back(std::move(labelled.labels));
     return static_cast<std::int32_t>(roles_.size()) - 1;
@@ -152,6 +164,7 @@ class WorldBuilder {
   RolePricer& pricer_;
   Slowness slowness_;
   bool members_differ_ = false;
+  std::size_t operations_ = 0;  // of all programs
   std::vector<RolePrices> roles_;
   std::map<std::pair<std::int64_t, double>, std::int32_t> regular_programs_;
   TrainingWorld built_;
@@ -174,6 +187,8 @@ std::size_t TrainingWorld::UnitOf(const Plan& plan, std::int64_t rank) const {
          BlockOf(tp_blocks, at.tp);
 }
 
-TrainingWorld BuildWorld(const Plan& plan, RolePricer& pricer) { return WorldBuilder(plan, pricer).Build(); }
+absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer) {
+  return WorldBuilder(plan, pricer).Build();
+}
 
 }  // namespace orrery::training

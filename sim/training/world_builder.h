@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sim/engine/world.h"
 #include "sim/training/plan.h"
 #include "sim/training/program_builder.h"
@@ -36,7 +37,8 @@ struct TrainingWorld {
   std::size_t UnitOf(const Plan& plan, std::int64_t rank) const;
 };
 
-TrainingWorld BuildWorld(const Plan& plan, RolePricer& pricer);
+// RESOURCE_EXHAUSTED where ranks differ so much that their programs together exceed 30 million operations.
+absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer);
 
 }  // namespace orrery::training
 

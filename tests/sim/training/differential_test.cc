@@ -166,7 +166,7 @@ struct Built {
   Built(const Case& drawn, v1::Switch fold, v1::Granularity granularity)
       : plan(*MakePlan(drawn.Run(fold, granularity))) {
     ConstantPricer pricer(plan, drawn.costs);
-    TrainingWorld built = BuildWorld(plan, pricer);
+    TrainingWorld built = *BuildWorld(plan, pricer);
     world = built.refinable ? engine::Fold(built.world).world : std::move(built.world);
   }
 };
