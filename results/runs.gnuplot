@@ -13,7 +13,7 @@ set yrange [1:300]
 plot x with lines lc rgb "black" title "exact", \
      1.15*x with lines dt 2 lc rgb "gray60" title "15 % off", \
      x/1.15 with lines dt 2 lc rgb "gray60" notitle, \
-     input_file using (strcol(2) =~ "Narayanan" ? $3 : NaN):4 with points pt 7 ps 0.8 title "SC21 (Narayanan et al.)", \
-     input_file using (strcol(2) =~ "Korthikanti" ? $3 : NaN):4 with points pt 5 ps 0.8 title "Korthikanti et al.", \
-     input_file using (strcol(2) =~ "Table 2" && strcol(2) =~ "MegaScale" ? $3 : NaN):4 with points pt 9 ps 0.9 title "MegaScale Table 2", \
-     input_file using (strcol(2) =~ "Fig 9" ? $3 : NaN):4 with points pt 13 ps 0.9 title "MegaScale Fig 9"
+     input_file using (strstrt(strcol(2), "Narayanan") > 0 ? $3 : NaN):4 with points pt 7 ps 0.8 title "SC21 (Narayanan et al.)", \
+     input_file using (strstrt(strcol(2), "Korthikanti") > 0 ? $3 : NaN):4 with points pt 5 ps 0.8 title "Korthikanti et al.", \
+     input_file using (strstrt(strcol(2), "2402.15627") > 0 ? $3 : NaN):4 with points pt 9 ps 0.9 title "MegaScale Table 2", \
+     input_file using (strstrt(strcol(2), "Fig 9") > 0 ? $3 : NaN):4 with points pt 13 ps 0.9 title "MegaScale Fig 9"
