@@ -147,12 +147,33 @@ class RankWriter {
                     ",\"args\":{\"live\":", FormatDouble(static_cast<double>(live.count()) / kGiB), "}}");
   }
 
+  const memory::PassFootprint& FootprintOf(std::int32_t chunk, schedules::ActionKind kind) const {
+    const auto stage = static_cast<std::size_t>(result_.plan->schedule.StageOf(rank_.pipeline_rank, chunk));
+    return result_.world->footprints[stage].Of(kind);
+  }
+
+  // What passes of the same iteration left behind before the first one shown: a rank that runs ahead of the others is
+  // in the middle of an iteration when the window opens.
+  memory::Live LiveBeforeWindow() const {
+    memory::Live live;
+    const auto first = std::find_if(rank_.spans.begin(), rank_.spans.end(),
+                                    [&](const TracedSpan& span) { return LabelOf(span).role == OpRole::kPass; });
+    if (first == rank_.spans.end()) return live;
+    const OpLabel& label = LabelOf(*first);
+    for (const schedules::Action& action :
+         result_.plan->schedule.order[static_cast<std::size_t>(rank_.pipeline_rank)]) {
+      if (action.kind == label.action && action.chunk == label.chunk && action.micro_batch == label.micro_batch) break;
+      live = live + FootprintOf(action.chunk, action.kind).left;
+    }
+    return live;
+  }
+
   // Highest point of each pass at its start, what it leaves at its end.
   void WriteMemory() {
-    const training::Plan& plan = *result_.plan;
-    const memory::Ledger fixed = training::StaticMemory(plan, rank_.pipeline_rank);
+    const memory::Ledger fixed = training::StaticMemory(*result_.plan, rank_.pipeline_rank);
     const Bytes base = fixed.AllocatorPeak();
-    memory::Live live;
+    memory::Live live = LiveBeforeWindow();
+    Counter(result_.window_begin, base + live.total());
     for (std::size_t i = 0; i < rank_.spans.size();) {
       const TracedSpan& span = rank_.spans[i];
       std::size_t last = i + 1;
@@ -162,8 +183,7 @@ class RankWriter {
                rank_.spans[last].stream == span.stream && OpOf(rank_.spans[last]).tag == OpOf(span).tag) {
           ++last;
         }
-        const auto stage = static_cast<std::size_t>(plan.schedule.StageOf(rank_.pipeline_rank, label.chunk));
-        const memory::PassFootprint& footprint = result_.world->footprints[stage].Of(label.action);
+        const memory::PassFootprint& footprint = FootprintOf(label.chunk, label.action);
         Counter(span.start, base + (live + footprint.peak).total());
         live = live + footprint.left;
         Counter(rank_.spans[last - 1].end, base + live.total());

@@ -1,5 +1,5 @@
 # Predicted iteration time over measured, by source. Input: runs.csv; output: runs.svg.
-set terminal svg size 760,640 font "Helvetica,13" background rgb "white"
+set terminal svg size 760,680 font "Helvetica,13" background rgb "white"
 set output output_file
 set datafile separator ","
 set logscale xy

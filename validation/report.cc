@@ -103,6 +103,7 @@ std::vector<std::pair<std::string, Summary>> Report::Groups() const {
     group.push_back(&row);
   }
   std::vector<std::pair<std::string, Summary>> groups;
+  groups.reserve(names.size());
   for (const std::string& name : names) groups.emplace_back(name, Summarise(members[name]));
   return groups;
 }

@@ -136,6 +136,8 @@ class RowReader {
     training.set_micro_batch(micro_batch);
     if (!record_.Blank("precision")) {
       training.set_precision(record_.Text("precision") == "fp16" ? v1::FP16 : v1::BF16);
+    } else {
+      Assume(absl::StrCat("precision = ", v1::DataType_Name(defaults().precision())));
     }
     const std::string_view recompute = record_.Text("recompute");
     if (recompute == "none") {
@@ -162,6 +164,8 @@ class RowReader {
     parallelism.set_gpus(gpus);
     parallelism.set_tp(tp);
     parallelism.set_pp(pp);
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> dp, record_.Integer("dp"));
+    if (dp.has_value()) parallelism.set_dp(*dp);
     parallelism.set_zero_stage(zero);
     const std::string_view sequence_parallel = record_.Text("sequence_parallel");
     if (sequence_parallel.empty() && tp > 1) {
@@ -190,6 +194,10 @@ class RowReader {
     run().mutable_parallelism()->set_virtual_stages(stages.value_or(1));
     // One stage per rank interleaves nothing.
     if (stages.value_or(1) == 1) run().mutable_schedule()->set_name("1f1b");
+    if (schedule.empty() && pp > 1) {
+      if (stages.value_or(1) > 1) run().mutable_schedule()->set_name("interleaved-1f1b");
+      Assume(absl::StrCat("schedule = ", run().schedule().name()));
+    }
     return absl::OkStatus();
   }
 

@@ -136,7 +136,7 @@ class Builder {
     Op op = NewOp(OpKind::kCollective, stream, tag);
     op.issue = Issue(1);
     op.group = group;
-    op.use = uses_[group]++;
+    op.use = uses_[static_cast<std::size_t>(group)]++;
     op.duration = duration;
     op.transfer_class = transfer;
     op.missing_class = missing;
@@ -144,8 +144,8 @@ class Builder {
   }
 
   Part NewPart(Channel channel, bool is_send) {
-    return {
-        .channel = channel, .is_send = is_send, .sequence = sequence_[channel]++, .duration = prices_.message[channel]};
+    const auto i = static_cast<std::size_t>(channel);
+    return {.channel = channel, .is_send = is_send, .sequence = sequence_[i]++, .duration = prices_.message[i]};
   }
   Channel ChannelOf(const schedules::Message& message, bool is_send) const {
     if (message.forward) return is_send ? kForwardToNext : kForwardFromPrevious;

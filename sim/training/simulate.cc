@@ -210,7 +210,7 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   result.ranks_simulated = static_cast<std::int64_t>(replayed.world.units.size());
   result.tasks = replay.tasks;
   result.events = replay.events;
-  result.iterations_replayed = static_cast<int>(replay.iteration_ends.size());
+  result.iterations_replayed = replay.iterations_evaluated;
   result.periodic = replay.periodic;
   return result;
 }

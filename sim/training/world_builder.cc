@@ -135,7 +135,7 @@ class WorldBuilder {
       const auto [id, added] = group_ids.try_emplace({slot, key}, built_.world.groups.size());
       if (added) built_.world.groups.emplace_back();
       built_.world.groups[static_cast<std::size_t>(id->second)].push_back(index);
-      unit.groups[slot] = id->second;
+      unit.groups[static_cast<std::size_t>(slot)] = id->second;
     };
     for (std::int32_t pp = 0; pp < pps; ++pp) {
       for (std::int32_t dp = 0; dp < dps; ++dp) {

@@ -1,0 +1,331 @@
+// The built binary, from the outside: answers on standard output, messages on standard error, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string Contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class CliTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "orrery_cli_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path Path(const std::string& name) const { return folder_ / name; }
+  std::string File(const std::string& name, const std::string& contents) const {
+    std::ofstream(Path(name), std::ios::binary) << contents;
+    return Path(name).string();
+  }
+
+  // Runs the binary with `arguments` as a shell would split them.
+  Outcome Orrery(const std::string& arguments) const {
+    const std::string command =
+        "'" ORRERY_BINARY "' " + arguments + " >'" + Path("stdout").string() + "' 2>'" + Path("stderr").string() + "'";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Contents(Path("stdout")), Contents(Path("stderr"))};
+  }
+
+  static std::string Example(const std::string& name) { return ORRERY_SOURCE_DIR "/specs/runs/" + name + ".txtpb"; }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(CliTest, HelpAndVersion) {
+  EXPECT_THAT(Orrery("--version").out, StartsWith("orrery "));
+  for (const char* const arguments : {"--help", "simulate --help", "spec --help", "validate --help"}) {
+    const Outcome help = Orrery(arguments);
+    EXPECT_EQ(help.code, 0) << arguments;
+    EXPECT_THAT(help.out, HasSubstr("--help"));
+    EXPECT_EQ(help.err, "");
+  }
+}
+
+TEST_F(CliTest, WrongUsageIsBadInput) {
+  const std::string example = Example("korthikanti_22b");
+  for (const std::string& arguments : std::vector<std::string>{
+           "", "no-such-command", "simulate", "spec", "spec no-such-command", "simulate " + example + " --bogus",
+           "simulate " + example + " --fold maybe", "simulate " + example + " --granularity coarse",
+           "simulate " + example + " another", "spec list --bogus", "validate runs", "spec new -o"}) {
+    const Outcome outcome = Orrery(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err, "") << arguments;
+  }
+  EXPECT_THAT(Orrery("simulate " + example + " --bogus").err, HasSubstr("--bogus"));
+}
+
+// --- simulate
+
+TEST_F(CliTest, SimulatePrintsASummary) {
+  const Outcome outcome = Orrery("simulate " + Example("megascale_175b_12288"));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("12,288 x a100-sxm-80gb"), HasSubstr("iteration time"), HasSubstr("MFU"),
+                                 HasSubstr("from peak to achieved"), HasSubstr("fits: "), HasSubstr("computed from")));
+}
+
+TEST_F(CliTest, SimulateJson) {
+  const Outcome outcome = Orrery("simulate " + Example("korthikanti_22b") + " --json");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, AllOf(StartsWith("{\n  \"iteration_time_s\": "), HasSubstr("\"simulator\""),
+                                 ContainsRegex("\"spec_sha256\": \"[0-9a-f]{64}\"")));
+}
+
+// However it is simulated, the bytes are the same but for `simulator`, which --no-simulator leaves out.
+TEST_F(CliTest, SimulationFlagsDoNotShow) {
+  const std::string command = "simulate " + Example("korthikanti_22b") + " --json --no-simulator";
+  const std::string expected = Orrery(command).out;
+  EXPECT_THAT(expected, Not(HasSubstr("simulator")));
+  for (const char* const flags : {"--fold=off", "--fold off", "--granularity operator", "--engine=queue",
+                                  "--set simulation.fold=OFF", "--fold=on --engine=worklist --granularity=chunk"}) {
+    EXPECT_EQ(Orrery(command + " " + flags).out, expected) << flags;
+  }
+  // Iterations are part of the spec, and so of its hash, not of the answer.
+  const std::string more = Orrery(command + " --iterations 5").out;
+  EXPECT_EQ(more.substr(0, more.find("provenance")), expected.substr(0, expected.find("provenance")));
+}
+
+TEST_F(CliTest, SetOverridesAField) {
+  const std::string command = "simulate " + Example("korthikanti_22b");
+  const Outcome outcome = Orrery(command + " --set training.global_batch=8 --set 'name=\"twice\"'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("twice: "));
+  EXPECT_THAT(outcome.out, HasSubstr("2 micro-batches of 4"));
+  EXPECT_EQ(Orrery(command + " --set nonsense").code, 2);
+  EXPECT_EQ(Orrery(command + " --set model.nonsense=1").code, 2);
+}
+
+// The answer is no, and is printed.
+TEST_F(CliTest, WhatDoesNotFitExitsWithOne) {
+  const Outcome outcome =
+      Orrery("simulate " + Example("korthikanti_22b") + " --set cluster.accelerator.memory_capacity_bytes=8000000000");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("iteration time"), HasSubstr("DOES NOT FIT")));
+}
+
+TEST_F(CliTest, OutputGoesToAFile) {
+  const std::string command = "simulate " + Example("korthikanti_22b") + " --json --no-simulator";
+  const Outcome outcome = Orrery(command + " -o " + Path("out.json").string());
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(Contents(Path("out.json")), Orrery(command).out);
+}
+
+TEST_F(CliTest, OutputThatCannotBeWritten) {
+  const std::string command = "simulate " + Example("korthikanti_22b");
+  File("file", "not a folder");
+  fs::create_directory(Path("folder"));
+  for (const std::string& path :
+       {Path("no/such/folder/out").string(), Path("file").string() + "/out", Path("folder").string()}) {
+    for (const char* const flag : {" -o ", " --trace "}) {
+      const Outcome outcome = Orrery(command + flag + path);
+      EXPECT_EQ(outcome.code, 2) << flag << path;
+      EXPECT_EQ(outcome.out, "") << flag << path;
+      EXPECT_THAT(outcome.err, HasSubstr(path));
+    }
+  }
+  if (geteuid() == 0) return;  // root may write anywhere
+  fs::permissions(Path("folder"), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(Orrery(command + " -o " + Path("folder").string() + "/out").code, 2);
+}
+
+TEST_F(CliTest, TracePlainAndGzipped) {
+  const std::string command = "simulate " + Example("korthikanti_22b") + " -o /dev/null --trace ";
+  ASSERT_EQ(Orrery(command + Path("x.json").string()).code, 0);
+  ASSERT_EQ(Orrery(command + Path("x.json.gz").string()).code, 0);
+  const std::string plain = Contents(Path("x.json"));
+  EXPECT_THAT(plain, StartsWith("{\"displayTimeUnit\":\"ms\",\"traceEvents\":["));
+  EXPECT_THAT(plain, AllOf(HasSubstr("\"F0 chunk 0\""), HasSubstr("memory (GiB)")));
+  const gzFile packed = gzopen(Path("x.json.gz").c_str(), "rb");
+  ASSERT_NE(packed, nullptr);
+  std::string unpacked(plain.size() + 1, '\0');
+  const int length = gzread(packed, unpacked.data(), static_cast<unsigned>(unpacked.size()));
+  gzclose(packed);
+  unpacked.resize(static_cast<std::size_t>(std::max(length, 0)));
+  EXPECT_EQ(unpacked, plain);
+}
+
+TEST_F(CliTest, TraceRanks) {
+  const std::string command =
+      "simulate " + Example("korthikanti_22b") + " -o /dev/null --trace " + Path("x.json").string() + " --trace-ranks ";
+  ASSERT_EQ(Orrery(command + "1,5").code, 0);
+  EXPECT_THAT(Contents(Path("x.json")),
+              AllOf(HasSubstr("\"rank 1 "), HasSubstr("\"rank 5 "), Not(HasSubstr("\"rank 0 "))));
+  const Outcome outcome = Orrery(command + "8");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("allowed: 0 to 7"));
+}
+
+// --- Bad files
+
+TEST_F(CliTest, FilesThatAreNoSpec) {
+  File("empty.txtpb", "");
+  File("binary.txtpb", std::string("\x7f"
+                                   "ELF\0\x01\xff\xfe",
+                                   8));
+  File("syntax.txtpb", "model {\n  layers: \n}\n");
+  const std::vector<std::pair<std::string, std::string>> files = {{"missing.txtpb", "no such file"},
+                                                                  {"", "is a directory"},
+                                                                  {"empty.txtpb", "is empty"},
+                                                                  {"binary.txtpb", "binary.txtpb"},
+                                                                  {"syntax.txtpb", "syntax.txtpb:3"}};
+  for (const auto& [name, message] : files) {
+    for (const char* const command : {"simulate ", "spec check ", "spec resolve "}) {
+      const Outcome outcome = Orrery(command + Path(name).string());
+      EXPECT_EQ(outcome.code, 2) << command << name;
+      EXPECT_EQ(outcome.out, "") << command << name;
+      EXPECT_THAT(outcome.err, AllOf(StartsWith("error: "), HasSubstr(message))) << command << name;
+    }
+  }
+  EXPECT_EQ(Orrery("simulate /dev/null").code, 2);
+  if (geteuid() == 0) return;  // root may read anything
+  const std::string unreadable = File("unreadable.txtpb", "name: \"x\"\n");
+  fs::permissions(unreadable, fs::perms::none);
+  EXPECT_EQ(Orrery("simulate " + unreadable).code, 2);
+}
+
+// All that is wrong in one go, in order of position.
+TEST_F(CliTest, SeveralErrorsAtOnceInOrder) {
+  const std::string spec = File("bad.txtpb",
+                                "model { preset: \"gpt-22b\" layrs: 3 }\n"
+                                "cluster { preset: \"selen\" }\n"
+                                "software { preset: \"megatron-lm-2022\" }\n"
+                                "parallelism { tp: 0 dp: 4 }\n"
+                                "training { global_batch: -1 }\n");
+  const Outcome outcome = Orrery("spec check " + spec);
+  EXPECT_EQ(outcome.code, 2);
+  SCOPED_TRACE(outcome.err);
+  std::size_t position = 0;
+  for (const char* const expected : {"bad.txtpb:1:27: model.layrs", "bad.txtpb:2:", "bad.txtpb:4:", "bad.txtpb:5:"}) {
+    const std::size_t found = outcome.err.find(expected, position);
+    ASSERT_NE(found, std::string::npos) << expected;
+    position = found;
+  }
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("did you mean 'layers'"), HasSubstr("selene"), HasSubstr("parallelism.tp"),
+                                 HasSubstr("training.global_batch")));
+}
+
+// --- spec
+
+TEST_F(CliTest, SpecList) {
+  const Outcome all = Orrery("spec list");
+  EXPECT_EQ(all.code, 0);
+  EXPECT_THAT(all.out, AllOf(HasSubstr("accelerators\n"), HasSubstr("clusters\n"), HasSubstr("models\n"),
+                             HasSubstr("profiles\n"), HasSubstr("software\n"), HasSubstr("  gpt3-175b\n")));
+  const Outcome models = Orrery("spec list models");
+  EXPECT_THAT(models.out, AllOf(StartsWith("models\n"), Not(HasSubstr("software"))));
+  const Outcome unknown = Orrery("spec list planets");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("accelerators, clusters, models, profiles, software"));
+}
+
+TEST_F(CliTest, SpecPathAddsPresets) {
+  fs::create_directories(Path("mine/models"));
+  File("mine/models/my-model.txtpb", Contents(ORRERY_SOURCE_DIR "/specs/models/gpt-22b.txtpb"));
+  EXPECT_THAT(Orrery("spec list models").out, Not(HasSubstr("my-model")));
+  const std::string path = " --spec-path " + Path("mine").string();
+  EXPECT_THAT(Orrery("spec list models" + path).out, AllOf(HasSubstr("  my-model\n"), HasSubstr("  gpt-22b\n")));
+  const Outcome outcome = Orrery("spec check " + Example("korthikanti_22b") + " --set model.preset=my-model" + path);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+// What `spec new` prints is a run that passes its own check and can be simulated.
+TEST_F(CliTest, SpecNewPassesSpecCheck) {
+  const std::string spec = Path("new.txtpb").string();
+  ASSERT_EQ(Orrery("spec new -o " + spec).code, 0);
+  EXPECT_EQ(Orrery("spec new").out, Contents(spec));
+  const Outcome check = Orrery("spec check " + spec);
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_THAT(check.out, ContainsRegex("new.txtpb: ok, spec [0-9a-f]{64}\n"));
+  EXPECT_EQ(Orrery("simulate " + spec).code, 0);
+}
+
+// A resolved run is a run: it resolves to itself, and gives the same answer from the same spec.
+TEST_F(CliTest, SpecResolveIsAFixedPoint) {
+  const std::string example = Example("megascale_175b_12288");
+  const std::string once = Path("once.txtpb").string();
+  ASSERT_EQ(Orrery("spec resolve " + example + " -o " + once).code, 0);
+  EXPECT_EQ(Orrery("spec resolve " + once).out, Contents(once));
+  EXPECT_EQ(Orrery("spec resolve " + example).out, Contents(once));
+  const std::string flags = " --json --no-simulator";
+  EXPECT_EQ(Orrery("simulate " + once + flags).out, Orrery("simulate " + example + flags).out);
+  EXPECT_THAT(Orrery("spec resolve " + example + " --set training.global_batch=1536").out,
+              HasSubstr("global_batch: 1536"));
+}
+
+// --- validate
+
+constexpr const char* kTable =
+    "id,source,software,gpu,gpus,layers,hidden,heads,vocab,seq_len,tp,pp,vpp,zero_stage,schedule,precision,micro_batch,"
+    "global_batch,recompute,sequence_parallel,moe,time_s\n"
+    "a,paper,megatron-lm-2022,A100-80GB,8,48,6144,64,51200,2048,8,1,1,0,none,fp16,4,4,selective,yes,,1.10\n"
+    "b,other,megatron-lm-2022,A100-80GB,8,48,6144,64,51200,2048,8,1,1,0,none,fp16,4,4,selective,yes,8,1.10\n";
+
+TEST_F(CliTest, ValidateRuns) {
+  const std::string table = File("runs.csv", kTable);
+  const Outcome text = Orrery("validate runs " + table);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("by source"), HasSubstr("mixture of experts")));
+  EXPECT_EQ(text.err, "");
+  EXPECT_THAT(Orrery("validate runs " + table + " --json").out, HasSubstr("\"median_abs_error\""));
+  EXPECT_THAT(Orrery("validate runs " + table + " --csv --by gpu").out, StartsWith("id,gpu,measured_s"));
+  EXPECT_THAT(Orrery("validate runs " + table + " --where source=pap --csv").out, Not(HasSubstr("other")));
+  // The answer is no where a limit is exceeded, or nothing could be predicted; it is still printed.
+  const Outcome exceeded = Orrery("validate runs " + table + " --max-median 0");
+  EXPECT_EQ(exceeded.code, 1);
+  EXPECT_EQ(exceeded.out, text.out);
+  EXPECT_THAT(exceeded.err, HasSubstr("exceeds"));
+  EXPECT_EQ(Orrery("validate runs " + table + " --max-median 0.5 --max-p90 0.5").code, 0);
+  EXPECT_EQ(Orrery("validate runs " + table + " --where source=other").code, 1);
+}
+
+TEST_F(CliTest, ValidateBadInput) {
+  const std::string table = File("runs.csv", kTable);
+  const std::string broken = File("broken.csv", "id,source\n1\n");
+  for (const std::string& arguments : std::vector<std::string>{
+           "planets " + table, "runs " + Path("missing.csv").string(), "runs " + broken, "runs " + table + " --where x",
+           "runs " + table + " --where planet=x", "runs " + table + " --by planet",
+           "runs " + table + " --where source=nobody", "runs " + table + " --max-median little"}) {
+    const Outcome outcome = Orrery("validate " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err, "") << arguments;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,222 @@
+// Whole runs from specs: how much is simulated, by formula, and answers that must move in one direction.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/training/example_runs.h"
+
+namespace orrery::training::testing {
+namespace {
+
+// Length of a program at chunk granularity, from what the run is: operations of one iteration of a rank.
+//
+//   1                          the iteration's begin
+//   v        dp > 1, ZeRO      parameter gathers, one a chunk
+//   2 m v                      forward and backward passes; eager messages are part of them
+//   x                          exchanges, where messages are not eager: one for each boundary with a send or receive
+//   buckets  dp > 1            gradient reductions, one a bucket and chunk
+//   1        first, last rank  reduction of tied embeddings (pp > 1)
+//   1        world > 1         gradient norm
+//   1        expected jitter   wait for the slowest rank
+//   1                          update
+//
+// Where reductions overlap, the last backward pass of a chunk is cut into as many pieces as buckets (buckets - 1 more
+// operations a chunk), and one operation waits for them.
+struct ProgramLength {
+  std::int64_t micro_batches = 1;
+  std::int64_t chunks = 1;
+  std::int64_t gathers = 0;
+  std::int64_t exchanges = 0;
+  std::int64_t reductions = 0;
+  std::int64_t waits_for_reduction = 0;
+  std::int64_t embedding = 0;
+  std::int64_t norm = 1;
+  std::int64_t slowest = 0;
+
+  std::int64_t Total() const {
+    return 1 + gathers + 2 * micro_batches * chunks + exchanges + reductions + waits_for_reduction + embedding + norm +
+           slowest + 1;
+  }
+};
+
+void ExpectTasks(const Result& result, std::int64_t world, std::int64_t sum_of_lengths) {
+  EXPECT_EQ(result.ranks_simulated, world);
+  EXPECT_GE(result.iterations_replayed, 2);
+  EXPECT_EQ(result.tasks, sum_of_lengths * result.iterations_replayed);
+}
+
+// SmallRun: 4 pipeline ranks of 8 ranks each; 32 / 4 = 8 micro-batches; ZeRO off, one bucket, tied embeddings.
+TEST(Tasks, EagerByFormula) {
+  const Result result = Simulated(SmallRun({"simulation.fold=OFF", "software.message_mode=EAGER",
+                                            "parallelism.zero_stage=0", "software.bucket_bytes=1000000000000"}));
+  const ProgramLength inner = {.micro_batches = 8, .reductions = 1};
+  ProgramLength end = inner;
+  end.embedding = 1;
+  ASSERT_EQ(inner.Total(), 20);  // begin, 16 passes, reduction, norm, update
+  ExpectTasks(result, 32, 16 * inner.Total() + 16 * end.Total());
+}
+
+// Two pipeline ranks, m micro-batches, batched: rank 0 sends activation 0 alone; then activation k + 1 leaves in the
+// batch in which gradient k arrives (m - 1 of them); then the last gradient arrives alone: m + 1 exchanges. Rank 1 is
+// the other end of each. Here m = 32 / 8 = 4 and both ranks are ends of the pipeline.
+TEST(Tasks, BatchedByFormula) {
+  const Result result =
+      Simulated(SmallRun({"simulation.fold=OFF", "software.message_mode=BATCHED", "parallelism.pp=2",
+                          "parallelism.dp=8", "parallelism.zero_stage=0", "software.bucket_bytes=1000000000000"}));
+  const ProgramLength length = {.micro_batches = 4, .exchanges = 5, .reductions = 1, .embedding = 1};
+  ASSERT_EQ(length.Total(), 18);
+  ExpectTasks(result, 32, 32 * length.Total());
+}
+
+// Overlapped reduction in buckets: GPT 1.7B has 6 layers a rank here, so buckets of a megabyte are clamped to one a
+// layer: 6 reductions and 5 more pieces of the last backward pass. ZeRO-1 gathers once.
+TEST(Tasks, BucketsByFormula) {
+  const Result result = Simulated(SmallRun({"simulation.fold=OFF", "software.message_mode=EAGER",
+                                            "parallelism.zero_stage=1", "software.gradient_reduction=OVERLAPPED",
+                                            "software.parameter_gather=OVERLAPPED", "software.bucket_bytes=1000000"}));
+  const ProgramLength inner = {.micro_batches = 8, .gathers = 1, .reductions = 6 + 5, .waits_for_reduction = 1};
+  ProgramLength end = inner;
+  end.embedding = 1;
+  ExpectTasks(result, 32, 16 * inner.Total() + 16 * end.Total());
+}
+
+// MegaScale on 3,072 GPUs, every rank with a cursor of its own: eager, 6 stages a rank, 6144 / 48 = 128 micro-batches,
+// chunks reduced whole, gathers overlapped, expected jitter. Two of eight pipeline ranks are ends.
+TEST(Tasks, MegascaleUnfoldedByFormula) {
+  const Result result = Simulated(Example("megascale_175b_3072", {"simulation.fold=OFF"}));
+  const ProgramLength inner = {
+      .micro_batches = 128, .chunks = 6, .gathers = 6, .reductions = 6, .waits_for_reduction = 1, .slowest = 1};
+  ProgramLength end = inner;
+  end.embedding = 1;
+  ASSERT_EQ(inner.Total(), 1553);
+  ExpectTasks(result, 3072, 3072 / 8 * (6 * inner.Total() + 2 * end.Total()));
+}
+
+// A million GPUs are eight pipeline ranks.
+TEST(Folding, MillionGpusCostWhatEightDo) {
+  const Result result = Simulated(Example(
+      "megascale_175b_12288", {"parallelism.dp=16384", "training.global_batch=524288", "cluster.nodes=131072"}));
+  EXPECT_EQ(result.gpus, 1048576);
+  EXPECT_EQ(result.ranks_simulated, 8);
+  EXPECT_GT(result.Mfu(), 0.1);
+  EXPECT_LT(result.Mfu(), 1);
+}
+
+// A slow GPU splits off its coordinates, not the world: of 192 replicas and 8 tensor-parallel ranks two blocks each.
+TEST(Folding, SlowGpuSplitsItsCoordinatesOff) {
+  const Result result = Simulated(Example("megascale_175b_12288", {"perturbation.slow_gpus={rank: 777 factor: 1.2}"}));
+  EXPECT_GT(result.ranks_simulated, 8);
+  EXPECT_LE(result.ranks_simulated, 8 * 2 * 2);
+}
+
+// --- Directions
+
+void ExpectAccountIsWhole(const Result& result) {
+  Int128 sum = 0;
+  for (const Int128 class_sum : result.class_sums) sum += class_sum;
+  EXPECT_TRUE(sum == static_cast<Int128>(result.iteration_time.count()) * result.gpus);
+  for (const PipelineRankResult& rank : result.pipeline_ranks) {
+    Int128 rank_sum = 0;
+    for (const Int128 class_sum : rank.class_sums) rank_sum += class_sum;
+    EXPECT_TRUE(rank_sum == static_cast<Int128>(result.iteration_time.count()) * rank.ranks) << rank.pipeline_rank;
+  }
+}
+
+const std::vector<std::vector<std::string>>& Variants() {
+  static const std::vector<std::vector<std::string>> kVariants = {
+      {},
+      {"software.message_mode=EAGER"},
+      {"software.message_mode=BLOCKING"},
+      {"parallelism.virtual_stages=2"},
+      {"software.gradient_reduction=OVERLAPPED", "software.parameter_gather=OVERLAPPED", "parallelism.zero_stage=1"},
+      {"perturbation.jitter={mode: EXPECTED}"},
+      {"perturbation.jitter={mode: SAMPLED}"},
+      {"software.issue_seconds=50e-6", "training.data_seconds=2"},
+      {"software.norm_barrier=false"},
+  };
+  return kVariants;
+}
+
+std::vector<std::string> With(std::vector<std::string> overrides, const std::string& one_more) {
+  overrides.push_back(one_more);
+  return overrides;
+}
+
+TEST(Directions, AccountsAreWholeToThePicosecond) {
+  for (const std::vector<std::string>& variant : Variants()) {
+    SCOPED_TRACE(::testing::PrintToString(variant));
+    ExpectAccountIsWhole(Simulated(SmallRun(variant)));
+  }
+  for (const std::string& name : ExampleNames()) {
+    SCOPED_TRACE(name);
+    ExpectAccountIsWhole(Simulated(Example(name)));
+  }
+}
+
+TEST(Directions, SlowerHardwareNeverSpeedsUp) {
+  for (const std::vector<std::string>& variant : Variants()) {
+    SCOPED_TRACE(::testing::PrintToString(variant));
+    const Time nominal = Simulated(SmallRun(variant)).iteration_time;
+    Time previous = nominal;
+    for (const char* const bandwidth : {"12.5e9", "6e9", "1e9"}) {
+      const Time slower =
+          Simulated(SmallRun(With(variant, std::string("cluster.node.nic.bandwidth=") + bandwidth))).iteration_time;
+      EXPECT_GE(slower, previous) << "NIC " << bandwidth;
+      previous = slower;
+    }
+    EXPECT_GT(previous, nominal) << "data-parallel groups cross nodes: the NIC matters";
+    previous = nominal;
+    for (const char* const factor : {"1.1", "1.5", "3"}) {
+      const Time slower =
+          Simulated(SmallRun(With(variant, std::string("perturbation.slow_gpus={rank: 13 factor: ") + factor + "}")))
+              .iteration_time;
+      EXPECT_GE(slower, previous) << "slow GPU " << factor;
+      previous = slower;
+    }
+    EXPECT_GT(previous, nominal);
+  }
+}
+
+// Draws of two seeds differ, and so do their answers; the expected mode has none.
+TEST(Directions, SeedsMatterOnlyWhereSpeedsAreDrawn) {
+  const auto time = [](const char* mode, int seed) {
+    return Simulated(
+               SmallRun({std::string("perturbation.jitter={mode: ") + mode + " seed: " + std::to_string(seed) + "}"}))
+        .iteration_time;
+  };
+  EXPECT_NE(time("SAMPLED", 1), time("SAMPLED", 2));
+  EXPECT_EQ(time("SAMPLED", 1), time("SAMPLED", 1));
+  EXPECT_EQ(time("EXPECTED", 1), time("EXPECTED", 2));
+  EXPECT_GT(time("EXPECTED", 1), time("NO_JITTER", 1));
+}
+
+// The largest of 32 draws is not the expected one in every sample, but on average it is near: the mean over ten seeds
+// lies within half of the expected loss.
+TEST(Directions, SampledJitterScattersAroundTheExpected) {
+  const double nominal = SecondsFromTime(Simulated(SmallRun()).iteration_time);
+  const double expected =
+      SecondsFromTime(Simulated(SmallRun({"perturbation.jitter={mode: EXPECTED}"})).iteration_time) - nominal;
+  double mean = 0;
+  constexpr int kSeeds = 10;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const std::string jitter = "perturbation.jitter={mode: SAMPLED seed: " + std::to_string(seed) + "}";
+    mean += (SecondsFromTime(Simulated(SmallRun({jitter})).iteration_time) - nominal) / kSeeds;
+  }
+  EXPECT_GT(mean, 0.5 * expected);
+  EXPECT_LT(mean, 1.5 * expected);
+}
+
+// Unknown schedules and parameters that a schedule refuses are errors, not crashes.
+TEST(Errors, ScheduleThatDoesNotExistForItsParameters) {
+  v1::Run run = SmallRun();
+  run.mutable_schedule()->set_name("interleaved-1f1b");
+  run.mutable_parallelism()->set_virtual_stages(2);
+  run.mutable_schedule()->set_group_size(3);
+  const absl::StatusOr<Result> result = Simulate(run);
+  ASSERT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(result.status().message()).find("schedule: "), std::string::npos) << result.status();
+}
+
+}  // namespace
+}  // namespace orrery::training::testing
