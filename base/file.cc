@@ -82,12 +82,14 @@ absl::Status WriteInPlace(const std::string& path, std::string_view contents) {
 }
 
 // Creates `temporary` with `mode` (0: the default of new files) and writes and flushes `contents` to it.
-absl::Status WriteTemporary(const std::string& temporary, mode_t mode, std::string_view contents) {
+// Errors name `path`, which the user knows, not the temporary file beside it.
+absl::Status WriteTemporary(const std::string& temporary, const std::string& path, mode_t mode,
+                            std::string_view contents) {
   FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (file.get() < 0) return SystemError(temporary, errno, "create");
-  if (mode != 0 && ::fchmod(file.get(), mode) != 0) return SystemError(temporary, errno, "change the mode of");
-  ABSL_RETURN_IF_ERROR(WriteAll(file.get(), temporary, contents));
-  if (::fsync(file.get()) != 0 || file.Close() != 0) return SystemError(temporary, errno, "write");
+  if (file.get() < 0) return SystemError(path, errno, "create");
+  if (mode != 0 && ::fchmod(file.get(), mode) != 0) return SystemError(path, errno, "change the mode of");
+  ABSL_RETURN_IF_ERROR(WriteAll(file.get(), path, contents));
+  if (::fsync(file.get()) != 0 || file.Close() != 0) return SystemError(path, errno, "write");
   return absl::OkStatus();
 }
 
@@ -137,7 +139,7 @@ absl::Status WriteFile(const std::string& path, std::string_view contents) {
     mode = info.st_mode & 07777u;
   }
   const std::string temporary = absl::StrCat(target, ".", ::getpid(), ".part");
-  absl::Status status = WriteTemporary(temporary, mode, contents);
+  absl::Status status = WriteTemporary(temporary, path, mode, contents);
   if (status.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) status = SystemError(path, errno, "write");
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;

@@ -48,7 +48,8 @@ Sizes::Sizes(const v1::Run& run) {
   layer_bytes =
       4 * tokens * (10 * hidden + (6 * width + 3 * ffn + 3 * real(training.seq_len()) * real(model.heads())) / tp);
   head_bytes = 8 * tokens * real(model.vocab()) / tp;
-  buckets = 4 * parameters / real(run.software().bucket_bytes()) + 1;
+  // At most one per layer: model_states.h.
+  buckets = std::min(4 * parameters / real(run.software().bucket_bytes()) + 1, layers + 1);
 }
 
 // Operations of one rank in all iterations. A layer has some twenty kernels and collectives per pass and three passes.

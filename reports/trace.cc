@@ -84,7 +84,10 @@ class RankWriter {
     for (int stream = 0; stream < training::kStreams; ++stream) {
       Meta("thread_name", stream, kStreamNames[static_cast<std::size_t>(stream)]);
     }
-    for (std::size_t i = 0; i < rank_.spans.size();) i = WriteGroup(i);
+    for (std::size_t first = 0, end = 0; first < rank_.spans.size(); first = end) {
+      end = GroupEnd(first);
+      WriteGroup(first, end);
+    }
     WriteMemory();
   }
 
@@ -94,24 +97,30 @@ class RankWriter {
     return rank_.labels->ops[static_cast<std::size_t>(OpOf(span).tag)];
   }
 
-  // The spans that one pass was cut into, as one slice with its operators inside; any other span alone.
-  std::size_t WriteGroup(std::size_t first) {
+  // One past the last of the spans that the pass of the first was cut into; any other span stands alone.
+  std::size_t GroupEnd(std::size_t first) const {
     const TracedSpan& span = rank_.spans[first];
-    std::size_t last = first + 1;
-    if (LabelOf(span).role != OpRole::kPass) {
-      Slice(span.stream, NameOf(LabelOf(span)), span.ready, span.end);
-      if (OpOf(span).kind != OpKind::kLocal && span.start > span.ready) {
-        Slice(span.stream, "transfer", span.start, span.end);
-      }
-      return last;
-    }
+    std::size_t end = first + 1;
+    if (LabelOf(span).role != OpRole::kPass) return end;
     const auto same = [&](const TracedSpan& other) {
       return other.stream == span.stream && other.iteration == span.iteration && OpOf(other).tag == OpOf(span).tag;
     };
-    while (last < rank_.spans.size() && same(rank_.spans[last])) ++last;
-    Slice(span.stream, NameOf(LabelOf(span)), span.start, rank_.spans[last - 1].end);
-    for (std::size_t i = first; i < last; ++i) WriteOperator(rank_.spans[i]);
-    return last;
+    while (end < rank_.spans.size() && same(rank_.spans[end])) ++end;
+    return end;
+  }
+
+  // A pass is one slice with its operators inside.
+  void WriteGroup(std::size_t first, std::size_t end) {
+    const TracedSpan& span = rank_.spans[first];
+    if (LabelOf(span).role == OpRole::kPass) {
+      Slice(span.stream, NameOf(LabelOf(span)), span.start, rank_.spans[end - 1].end);
+      for (std::size_t i = first; i < end; ++i) WriteOperator(rank_.spans[i]);
+      return;
+    }
+    Slice(span.stream, NameOf(LabelOf(span)), span.ready, span.end);
+    if (OpOf(span).kind != OpKind::kLocal && span.start > span.ready) {
+      Slice(span.stream, "transfer", span.start, span.end);
+    }
   }
 
   void WriteOperator(const TracedSpan& span) {
@@ -174,21 +183,14 @@ class RankWriter {
     const Bytes base = fixed.AllocatorPeak();
     memory::Live live = LiveBeforeWindow();
     Counter(result_.window_begin, base + live.total());
-    for (std::size_t i = 0; i < rank_.spans.size();) {
-      const TracedSpan& span = rank_.spans[i];
-      std::size_t last = i + 1;
-      const OpLabel& label = LabelOf(span);
-      if (label.role == OpRole::kPass) {
-        while (last < rank_.spans.size() && rank_.spans[last].iteration == span.iteration &&
-               rank_.spans[last].stream == span.stream && OpOf(rank_.spans[last]).tag == OpOf(span).tag) {
-          ++last;
-        }
-        const memory::PassFootprint& footprint = FootprintOf(label.chunk, label.action);
-        Counter(span.start, base + (live + footprint.peak).total());
-        live = live + footprint.left;
-        Counter(rank_.spans[last - 1].end, base + live.total());
-      }
-      i = last;
+    for (std::size_t first = 0, end = 0; first < rank_.spans.size(); first = end) {
+      end = GroupEnd(first);
+      const OpLabel& label = LabelOf(rank_.spans[first]);
+      if (label.role != OpRole::kPass) continue;
+      const memory::PassFootprint& footprint = FootprintOf(label.chunk, label.action);
+      Counter(rank_.spans[first].start, base + (live + footprint.peak).total());
+      live = live + footprint.left;
+      Counter(rank_.spans[end - 1].end, base + live.total());
     }
   }
 

@@ -29,20 +29,6 @@ collectives::CollectiveType TypeOf(workloads::CollectiveType type) {
 
 }  // namespace
 
-const PricedPass& PricedChunk::Of(schedules::ActionKind kind) const {
-  switch (kind) {
-    case schedules::ActionKind::kForward:
-      return forward;
-    case schedules::ActionKind::kBackward:
-      return backward;
-    case schedules::ActionKind::kInputGradient:
-      return input_gradient;
-    case schedules::ActionKind::kWeightGradient:
-      return weight_gradient;
-  }
-  ORRERY_CHECK(false);
-}
-
 PassPricer::PassPricer(const Plan& plan, const kernels::KernelPrices& kernels,
                        const collectives::CollectivePrices& collectives)
     : plan_(plan), kernels_(kernels), collectives_(collectives) {}

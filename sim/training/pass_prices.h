@@ -12,6 +12,7 @@
 #include "sim/kernels/kernel_prices.h"
 #include "sim/layout/layout.h"
 #include "sim/memory/ledger.h"
+#include "sim/training/by_action.h"
 #include "sim/training/plan.h"
 #include "workloads/operator.h"
 
@@ -36,14 +37,7 @@ struct PricedPass {
   Time compute;
 };
 
-struct PricedChunk {
-  PricedPass forward;
-  PricedPass backward;        // full
-  PricedPass input_gradient;  // with what is recomputed
-  PricedPass weight_gradient;
-
-  const PricedPass& Of(schedules::ActionKind kind) const;
-};
+using PricedChunk = ByAction<PricedPass>;
 
 // Prices of one run. Kernels take `slowness` times as long on a slow GPU.
 class PassPricer {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "sim/training/model_states.h"
 #include "topology/cluster_graph.h"
@@ -132,20 +131,6 @@ StageFootprints FootprintsOf(const PricedChunk& chunk) {
 }
 
 }  // namespace
-
-const memory::PassFootprint& StageFootprints::Of(schedules::ActionKind kind) const {
-  switch (kind) {
-    case schedules::ActionKind::kForward:
-      return forward;
-    case schedules::ActionKind::kBackward:
-      return backward;
-    case schedules::ActionKind::kInputGradient:
-      return input_gradient;
-    case schedules::ActionKind::kWeightGradient:
-      return weight_gradient;
-  }
-  ORRERY_CHECK(false);
-}
 
 double PipelineRankResult::SecondsOf(TimeClass time_class) const {
   return static_cast<double>(class_sums[Index(time_class)]) / static_cast<double>(ranks) / kPicosecondsPerSecond;

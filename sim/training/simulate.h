@@ -12,6 +12,7 @@
 #include "orrery/v1/run.pb.h"
 #include "sim/engine/replay.h"
 #include "sim/memory/ledger.h"
+#include "sim/training/by_action.h"
 #include "sim/training/program_builder.h"
 #include "sim/training/world_builder.h"
 
@@ -39,14 +40,7 @@ struct PipelineRankResult {
 };
 
 // What passes of one stage do to memory.
-struct StageFootprints {
-  memory::PassFootprint forward;
-  memory::PassFootprint backward;
-  memory::PassFootprint input_gradient;
-  memory::PassFootprint weight_gradient;
-
-  const memory::PassFootprint& Of(schedules::ActionKind kind) const;
-};
+using StageFootprints = ByAction<memory::PassFootprint>;
 
 struct PricedWorld {
   TrainingWorld built;
