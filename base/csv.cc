@@ -1,6 +1,7 @@
 #include "base/csv.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -96,14 +97,15 @@ absl::StatusOr<CsvTable> CsvTable::Parse(std::string_view text, std::string_view
 
   ABSL_ASSIGN_OR_RETURN(CsvRow header, reader.NextRow());
   if (header.cells.empty()) return reader.Error(1, "empty; expected a header row that names the columns");
-  for (std::string& column : header.cells) {
+  std::set<std::string_view> seen;  // of header.cells, which stay where they are
+  for (const std::string& column : header.cells) {
     if (column.empty()) {
       return reader.Error(header.line, absl::StrCat("column ", table.columns_.size() + 1, " has no name"));
     }
-    if (table.FindColumn(column).has_value()) {
+    if (!seen.insert(column).second) {
       return reader.Error(header.line, absl::StrCat("column '", column, "' occurs twice"));
     }
-    table.columns_.push_back(std::move(column));
+    table.columns_.push_back(column);
   }
 
   while (true) {

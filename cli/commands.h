@@ -51,8 +51,9 @@ struct ValidateArguments {
   bool json = false;
   bool csv = false;
   std::string output;
-  std::optional<double> max_median;
-  std::optional<double> max_p90;
+  // Thresholds as given; empty: none.
+  std::optional<std::string> max_median;
+  std::optional<std::string> max_p90;
 };
 int Validate(const ValidateArguments& arguments);
 

@@ -15,6 +15,10 @@ using orrery::cli::SpecArguments;
 using orrery::cli::SpecListArguments;
 using orrery::cli::ValidateArguments;
 
+CLI::Validator NotEmpty() {
+  return CLI::Validator([](const std::string& given) { return given.empty() ? "must not be empty" : ""; }, "");
+}
+
 void AddSpecPath(CLI::App* command, std::vector<std::string>* spec_path) {
   command->add_option("--spec-path", *spec_path, "Folder with your own models/, clusters/, ...; looked at first")
       ->type_name("DIR");
@@ -28,7 +32,9 @@ void AddSpec(CLI::App* command, SpecArguments* spec) {
 }
 
 void AddOutput(CLI::App* command, std::string* output) {
-  command->add_option("-o,--output", *output, "Write here instead of to standard output")->type_name("FILE");
+  command->add_option("-o,--output", *output, "Write here instead of to standard output")
+      ->type_name("FILE")
+      ->check(NotEmpty());
 }
 
 // Flags that are sugar for --set simulation.*.
@@ -69,15 +75,20 @@ int Main(int argc, char** argv) {
   CLI::App* simulate_command = app.add_subcommand("simulate", "Predict a training run");
   AddSpec(simulate_command, &simulate.spec);
   AddSimulationFlags(simulate_command, &simulate.spec);
-  simulate_command->add_flag("--json", simulate.json, "Print JSON (docs/results.md)");
-  simulate_command->add_flag("--no-simulator", simulate.no_simulator,
-                             "Leave the simulator's own figures out of the JSON");
-  simulate_command->add_option("--trace", simulate.trace, "Write a Chrome/Perfetto timeline; gzip where it ends in .gz")
-      ->type_name("FILE");
+  CLI::Option* json = simulate_command->add_flag("--json", simulate.json, "Print JSON (docs/results.md)");
+  simulate_command
+      ->add_flag("--no-simulator", simulate.no_simulator, "Leave the simulator's own figures out of the JSON")
+      ->needs(json);
+  CLI::Option* trace =
+      simulate_command
+          ->add_option("--trace", simulate.trace, "Write a Chrome/Perfetto timeline; gzip where it ends in .gz")
+          ->type_name("FILE")
+          ->check(NotEmpty());
   simulate_command
       ->add_option("--trace-ranks", simulate.trace_ranks, "Ranks of the timeline; default: one per pipeline rank")
       ->delimiter(',')
-      ->type_name("RANK,...");
+      ->type_name("RANK,...")
+      ->needs(trace);
   AddOutput(simulate_command, &simulate.output);
   simulate_command->callback([&] { code = orrery::cli::Simulate(simulate); });
 
@@ -109,8 +120,8 @@ int Main(int argc, char** argv) {
   validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
       ->type_name("COLUMN=PREFIX");
   validate_command->add_option("--by", validate.by, "Column to group by; default: source")->type_name("COLUMN");
-  validate_command->add_flag("--json", validate.json, "Print JSON");
-  validate_command->add_flag("--csv", validate.csv, "Print one line per predicted row");
+  CLI::Option* as_json = validate_command->add_flag("--json", validate.json, "Print JSON");
+  validate_command->add_flag("--csv", validate.csv, "Print one line per predicted row")->excludes(as_json);
   validate_command->add_option("--max-median", validate.max_median, "Exit 1 where the median |error| exceeds this")
       ->type_name("FRACTION");
   validate_command->add_option("--max-p90", validate.max_p90, "Exit 1 where the 90th percentile exceeds this")

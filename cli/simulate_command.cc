@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -18,7 +21,12 @@ namespace {
 
 // One rank of each pipeline rank: they all do different things, and nobody else does.
 std::vector<std::int64_t> RanksToTrace(const v1::Run& run, const std::vector<std::int64_t>& asked) {
-  if (!asked.empty()) return asked;
+  if (!asked.empty()) {
+    std::vector<std::int64_t> distinct = asked;
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    return distinct;
+  }
   std::vector<std::int64_t> ranks;
   const std::int64_t stride = run.parallelism().gpus() / run.parallelism().pp();
   for (std::int64_t pp = 0; pp < run.parallelism().pp(); ++pp) ranks.push_back(pp * stride);
@@ -42,10 +50,30 @@ absl::Status WriteTrace(v1::Run run, const SimulateArguments& arguments) {
   return arguments.trace.ends_with(".gz") ? WriteGzip(arguments.trace, json) : WriteFile(arguments.trace, json);
 }
 
+// What is written must not be what is read, or written twice.
+absl::Status CheckFiles(const SimulateArguments& arguments) {
+  const std::pair<const char*, const std::string&> outputs[] = {{"--output", arguments.output},
+                                                                {"--trace", arguments.trace}};
+  std::error_code ignored;
+  for (const auto& [option, path] : outputs) {
+    if (!path.empty() && std::filesystem::equivalent(path, arguments.spec.spec, ignored)) {
+      return absl::InvalidArgumentError(absl::StrCat(option, ": ", path, " is the run itself; allowed: another file"));
+    }
+  }
+  if (!arguments.trace.empty() && (arguments.trace == arguments.output ||
+                                   std::filesystem::equivalent(arguments.trace, arguments.output, ignored))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace: ", arguments.trace, " is --output as well; allowed: another file"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int Simulate(const SimulateArguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
+  const absl::Status files = CheckFiles(arguments);
+  if (!files.ok()) return Fail(files);
   const absl::StatusOr<spec::LoadedRun> loaded =
       spec::LoadRun(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!loaded.ok()) return Fail(loaded.status());

@@ -7,20 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 
 namespace orrery::spec {
 namespace {
 
 using Paths = std::vector<std::string>;
-
-// Enum names and the names in profiles meet in one spelling.
-std::string Canonical(const std::string& name) {
-  return absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}});
-}
 
 class Checker {
  public:
@@ -36,6 +29,7 @@ class Checker {
     CheckStages();
     CheckMessages();
     CheckPeaks();
+    CheckAttentionProfile();
     CheckAttention();
     CheckSlowGpus();
   }
@@ -48,22 +42,7 @@ class Checker {
     return true;
   }
 
-  // Reports at the first of `paths` that an override set, else that the file wrote, else that anybody wrote: what was
-  // said last is what is wrong most often, and what a preset says most rarely.
-  void Fail(const Paths& paths, const std::string& message) {
-    const auto written_by = [&](Diagnostics::Author author) {
-      return std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
-        return origins_.Has(path) && diagnostics_->AuthorOf(origins_.Nearest(path)) == author;
-      });
-    };
-    auto blamed = paths.end();
-    for (const auto author :
-         {Diagnostics::Author::kOverride, Diagnostics::Author::kFile, Diagnostics::Author::kPreset}) {
-      if (blamed == paths.end()) blamed = written_by(author);
-    }
-    if (blamed == paths.end()) blamed = paths.begin();
-    diagnostics_->Error(origins_.Nearest(*blamed), *blamed, message);
-  }
+  void Fail(const Paths& paths, const std::string& message) { diagnostics_->ErrorAtWriter(origins_, paths, message); }
 
   void CheckWorld() {
     const Paths paths = {"parallelism.gpus", "parallelism.dp", "parallelism.tp", "parallelism.pp", "parallelism.cp"};
@@ -157,10 +136,11 @@ class Checker {
     }
   }
 
-  // Scatter/gather cuts the tensor between two stages into tp equal parts.
+  // Scatter/gather cuts the tensor between two stages into tp equal parts; one stage sends none.
   void CheckMessages() {
     const Paths paths = {"parallelism.tp", "training.seq_len", "training.micro_batch", "model.hidden"};
-    if (!Good(paths) || !Good({"software.scatter_gather"}) || !run_.software().scatter_gather()) return;
+    if (!Good(paths) || !Good({"software.scatter_gather", "parallelism.pp"})) return;
+    if (!run_.software().scatter_gather() || parallelism_.pp() == 1) return;
     const std::int64_t tp = parallelism_.tp();
     // The factors may overflow together; their remainders cannot.
     const std::int64_t remainder = (run_.training().seq_len() % tp) * (run_.training().micro_batch() % tp) % tp *
@@ -192,6 +172,24 @@ class Checker {
     }
   }
 
+  void CheckAttentionProfile() {
+    std::map<v1::AttentionKernel, int> first;
+    const auto& entries = run_.cluster().accelerator().profile().attention();
+    for (int i = 0; i < entries.size(); ++i) {
+      const std::string path = absl::StrCat("cluster.accelerator.profile.attention[", i, "].kernel");
+      if (!Good({path})) continue;
+      const std::string& name = v1::AttentionKernel_Name(entries[i].kernel());
+      const auto [it, is_new] = first.emplace(entries[i].kernel(), i);
+      if (entries[i].kernel() == v1::UNFUSED) {
+        Fail({path},
+             "found UNFUSED, which is priced as GEMMs and a softmax; allowed: a fused kernel, "
+             "FLASH_ATTENTION_1 or FLASH_ATTENTION_2");
+      } else if (!is_new) {
+        Fail({path}, absl::StrCat(name, " is listed already by attention[", it->second, "]; allowed: once"));
+      }
+    }
+  }
+
   void CheckAttention() {
     if (!Good({"software.attention_kernel"})) return;
     const v1::AttentionKernel kernel = run_.software().attention_kernel();
@@ -207,8 +205,8 @@ class Checker {
     if (!Good({"cluster.accelerator.profile.attention"})) return;
     std::vector<std::string> names;
     for (const v1::AttentionProfile& entry : run_.cluster().accelerator().profile().attention()) {
-      if (Canonical(entry.kernel()) == v1::AttentionKernel_Name(kernel)) return CheckHeadDim(entry);
-      names.push_back(Canonical(entry.kernel()));
+      if (entry.kernel() == kernel) return CheckHeadDim(entry);
+      names.push_back(v1::AttentionKernel_Name(entry.kernel()));
     }
     names.push_back("UNFUSED");
     Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},
@@ -222,14 +220,20 @@ class Checker {
     const std::int64_t largest = *std::max_element(entry.head_dims().begin(), entry.head_dims().end());
     if (run_.model().head_dim() > largest) {
       Fail({"model.head_dim", "model.heads", "software.attention_kernel"},
-           absl::StrCat("no kernel of ", entry.kernel(), " has heads of ", run_.model().head_dim(),
-                        " elements; allowed: up to ", largest, ", or attention_kernel UNFUSED"));
+           absl::StrCat("no kernel of ", v1::AttentionKernel_Name(entry.kernel()), " has heads of ",
+                        run_.model().head_dim(), " elements; allowed: up to ", largest,
+                        ", or attention_kernel UNFUSED"));
     }
   }
 
   void CheckSlowGpus() {
     std::map<std::int64_t, int> first;
     const auto& slow = run_.perturbation().slow_gpus();
+    if (Good({"parallelism.gpus"}) && slow.size() > parallelism_.gpus()) {
+      Fail({"perturbation.slow_gpus"}, absl::StrCat("lists ", slow.size(), " GPUs in a world of ", parallelism_.gpus(),
+                                                    "; allowed: up to ", parallelism_.gpus(), ", each rank once"));
+      return;
+    }
     for (int i = 0; i < slow.size(); ++i) {
       const std::string path = absl::StrCat("perturbation.slow_gpus[", i, "].rank");
       if (!Good({path})) continue;

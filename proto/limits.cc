@@ -1,10 +1,14 @@
 #include "proto/limits.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "proto/rules.h"
 
 namespace orrery::spec {
@@ -19,8 +23,6 @@ struct Sizes {
   double layers;         // of one rank
   double tokens;         // of one micro-batch
   double parameters;     // of one rank
-  double layer_flops;    // forward, of one layer and one micro-batch, one rank
-  double head_flops;     // the same of the output head
   double layer_bytes;    // activations of one layer and one micro-batch, one rank
   double head_bytes;     // logits of one micro-batch
   double buckets;        // of the gradient reduction
@@ -41,12 +43,10 @@ Sizes::Sizes(const v1::Run& run) {
   tokens = real(training.micro_batch()) * real(training.seq_len());
   const double layer_parameters = 4 * hidden * width + 2 * hidden * ffn;
   parameters = (layers * layer_parameters + real(model.vocab()) * hidden + real(training.seq_len()) * hidden) / tp;
-  // Scores are counted in full, whatever the kernel and the window.
-  layer_flops = tokens * (2 * layer_parameters + 4 * real(training.seq_len()) * width) / tp;
-  head_flops = tokens * 2 * hidden * real(model.vocab()) / tp;
+  const bool has_scores = run.software().attention_kernel() == v1::UNFUSED;
+  const double scores = has_scores ? 3 * real(training.seq_len()) * real(model.heads()) : 0;  // per token
   // Every value of a layer in four bytes, nothing sharded but what tensor parallelism shards in any case.
-  layer_bytes =
-      4 * tokens * (10 * hidden + (6 * width + 3 * ffn + 3 * real(training.seq_len()) * real(model.heads())) / tp);
+  layer_bytes = 4 * tokens * (10 * hidden + (6 * width + 3 * ffn + scores) / tp);
   head_bytes = 8 * tokens * real(model.vocab()) / tp;
   // At most one per layer: model_states.h.
   buckets = std::min(4 * parameters / real(run.software().bucket_bytes()) + 1, layers + 1);
@@ -87,55 +87,216 @@ double LowestShare(const google::protobuf::Message& message) {
   return lowest;
 }
 
-// A generous bound on the seconds of the whole replay: four forward passes of FLOPs and bytes, every collective and
-// message over the slowest link, every latency and launch, all one after the other on the slowest GPU.
-double ReplaySeconds(const v1::Run& run, const Sizes& sizes) {
-  constexpr double kPasses = 4;  // forward, recomputation, two gradients
-  constexpr double kPerLayer = 64;
-  const v1::Cluster& cluster = run.cluster();
-  const v1::CollectiveProfile& collective = cluster.accelerator().profile().collective();
-  const double share = LowestShare(cluster.accelerator().profile());
-  const double efficiency = share * share;  // two of them may multiply
-  double peak = 1;
-  for (const v1::PeakRate& rate : cluster.accelerator().peak()) {
-    if (rate.data_type() == run.training().precision()) peak = rate.flops_per_second();
+// Slots of one iteration's pipeline: every micro-batch, and its filling and draining.
+double Passes(const v1::Run& run, const Sizes& sizes) {
+  return sizes.micro_batches + 2 * static_cast<double>(run.parallelism().pp());
+}
+
+// Seconds that one product takes at most, in any order of its dimensions. The library takes its fastest tile and cut of
+// k, so that each is a bound: here the smallest tile and no cut, edges padded, the last wave as long as a full one, and
+// memory left to MemorySeconds. See sim/kernels/gemm.h.
+double ProductSeconds(const v1::Accelerator& accelerator, double peak, double batch, double m, double n, double k) {
+  const v1::GemmProfile& profile = accelerator.profile().gemm();
+  double side = std::numeric_limits<double>::infinity();
+  double efficiency = 1;
+  for (const v1::GemmTile& tile : profile.tile()) {
+    const auto longer = static_cast<double>(std::max(tile.m(), tile.n()));
+    if (longer < side) {
+      side = longer;
+      efficiency = tile.efficiency().value() * profile.misaligned_factor().value();
+    }
   }
-  const double flops = kPasses * sizes.micro_batches * (sizes.layers * sizes.layer_flops + sizes.head_flops);
-  const double bytes =
-      kPasses * sizes.micro_batches * (sizes.layers * sizes.layer_bytes + sizes.head_bytes) + 64 * sizes.parameters;
+  const double waves = batch * (m + side) * (n + side) * (k + side);
+  const double last_wave = static_cast<double>(accelerator.sms()) * side * side * std::max({m, n, k});
+  return 2 * (waves + last_wave) / (peak * efficiency);
+}
+
+// Seconds of all products of one micro-batch on one rank: forward, recomputation, two gradients.
+double ProductsSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
+  constexpr double kPasses = 4;
+  const v1::Model& model = run.model();
+  const auto tp = static_cast<double>(run.parallelism().tp());
+  const auto hidden = static_cast<double>(model.hidden());
+  const auto head_dim = static_cast<double>(model.head_dim());
+  const double heads = static_cast<double>(model.heads()) / tp;
+  const double ffn = static_cast<double>(model.ffn_hidden()) / tp;
+  const auto product = [&](double batch, double m, double n, double k) {
+    return ProductSeconds(run.cluster().accelerator(), peak, batch, m, n, k);
+  };
+  double layer = product(1, sizes.tokens, 3 * heads * head_dim, hidden) +
+                 product(1, sizes.tokens, hidden, heads * head_dim) + 2 * product(1, sizes.tokens, ffn, hidden);
+  if (run.software().attention_kernel() == v1::UNFUSED) {
+    const auto length = static_cast<double>(run.training().seq_len());
+    layer += 2 * product(static_cast<double>(run.training().micro_batch()) * heads, length, length, head_dim);
+  }
+  // Every rank's share of the vocabulary is rounded up to a multiple of 128: workloads/parameters.cc.
+  const double head = product(1, sizes.tokens, static_cast<double>(model.vocab()) / tp + 128, hidden);
+  return kPasses * (sizes.layers * layer + head);
+}
+
+// The same of fused attention, without what mask or window saves. See sim/kernels/attention.h.
+double AttentionSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
+  constexpr double kFlops = 4 + 4 + 10;  // per pair and element: forward, again, backward
+  const v1::Accelerator& accelerator = run.cluster().accelerator();
+  for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {
+    if (profile.kernel() != run.software().attention_kernel()) continue;
+    const std::int64_t wanted = run.model().head_dim();
+    std::int64_t width = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t size : profile.head_dims()) {
+      if (size >= wanted) width = std::min(width, size);
+    }
+    const double full = profile.full_head_dim().value();
+    const double factor = Pow(std::min(static_cast<double>(width), full) / full, profile.head_dim_exponent().value());
+    const double efficiency =
+        std::min(profile.forward_efficiency().value(), profile.backward_efficiency().value()) * factor;
+    const double block = std::trunc(profile.block().value());
+    const double rows = static_cast<double>(run.training().seq_len()) / block + 1;
+    const double problems = static_cast<double>(run.training().micro_batch()) *
+                            static_cast<double>(run.model().heads()) / static_cast<double>(run.parallelism().tp());
+    // With fewer thread blocks than multiprocessors a row takes as long as if there were one for each.
+    const double all_rows = problems * rows + static_cast<double>(accelerator.sms());
+    const double keys = rows * block + profile.half_length().value();
+    return sizes.layers * all_rows * block * keys * static_cast<double>(width) * kFlops / (peak * efficiency);
+  }
+  return 0;
+}
+
+// Everything that a rank moves through its memory in one iteration.
+double MemorySeconds(const v1::Run& run, const Sizes& sizes) {
+  constexpr double kTouches = 16;         // of each activation: read or written
+  constexpr double kParameterBytes = 64;  // gradients and their sum, and the optimizer once
+  const v1::Accelerator& accelerator = run.cluster().accelerator();
+  const double passes = Passes(run, sizes);
+  const double bytes = kTouches * passes * (sizes.layers * sizes.layer_bytes + sizes.head_bytes) +
+                       kParameterBytes * (passes + 1) * sizes.parameters;
+  const double share = LowestShare(accelerator.profile());
+  return bytes / (accelerator.memory_bandwidth() * share);
+}
+
+// Every collective and message of an iteration. See sim/collectives/collective_prices.h.
+double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
+  constexpr double kCollectives = 12;  // of the activations between two layers: per layer, all passes
+  constexpr double kBytes = 3 * 4;     // per value: sent twice, with the fill that comes to half of it; FP32
+  const v1::Parallelism& parallelism = run.parallelism();
+  if (parallelism.gpus() == 1) return 0;
+  const v1::Node& node = run.cluster().node();
+  const v1::Fabric& fabric = run.cluster().fabric();
+  const v1::CollectiveProfile& collective = run.cluster().accelerator().profile().collective();
+  const double nvlink = node.nvlink().bandwidth() * node.nvlink().efficiency() *
+                        std::min(collective.ring_efficiency().value(), collective.nvlink_message_efficiency().value());
+  double link = nvlink;
+  double step = node.nvlink().latency() + collective.base_latency().value() + collective.intra_step_latency().value() +
+                collective.message_latency().value();
+  if (parallelism.gpus() > node.gpus()) {
+    const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
+    link = std::min(link, node.nic().bandwidth() * node.nic().efficiency() * std::min(1.0, nics_per_gpu) /
+                              fabric.oversubscription());
+    step += node.nic().latency() + 8 * fabric.hop_latency() + collective.inter_step_latency().value();
+  }
+  const auto tp = static_cast<double>(parallelism.tp());
+  const double tensor_link = node.gpus() % parallelism.tp() == 0 ? nvlink : link;  // tp counts fastest
+  const double passes = Passes(run, sizes);
+  const double between = kBytes * sizes.tokens * static_cast<double>(run.model().hidden());
+  // The embedding and the head stand beside the layers.
+  const double tensor_bytes = parallelism.tp() == 1 ? 0 : kCollectives * passes * (sizes.layers + 2) * between;
+  const double chunks = parallelism.pp() == 1 ? 0 : static_cast<double>(parallelism.virtual_stages());
+  const double message_bytes = 2 * passes * chunks * between;
+  const double state_bytes = 64 * sizes.parameters;  // reduced, gathered, and the tied embeddings
+  // A ring of n has 2 (n - 1) steps; a bucket is reduced and gathered; a message takes one step.
+  const double steps = 2 * tp * kCollectives * passes * (sizes.layers + 2) + 2 * passes * chunks +
+                       2 * 4 * static_cast<double>(parallelism.dp()) * (sizes.buckets + 1);
+  return tensor_bytes / tensor_link + (message_bytes + state_bytes) / link + steps * step;
+}
+
+// Issue, floor and overhead of all kernels of an iteration.
+double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
+  constexpr double kKernels = 256;  // per layer, all passes
+  const v1::Profile& profile = run.cluster().accelerator().profile();
+  return kKernels * Passes(run, sizes) * (sizes.layers + 1) *
+         (run.software().issue_seconds() + profile.kernel_floor().value() + profile.gemm().overhead().value());
+}
+
+// Factor by which the slowest GPU is slower at most, overlapped communication included.
+double SlowestFactor(const v1::Run& run) {
+  // Three groups may each wait for the slowest of up to 8e7 normal draws, 5.6 sigma; one draw stays below 9.
+  constexpr double kMostSigmas = 20;
   double slowest = 1;
   for (const v1::SlowGpu& slow : run.perturbation().slow_gpus()) slowest = std::max(slowest, slow.factor());
+  double overlapped = 1;
   for (const v1::OverlapRule& rule : run.software().overlap_rules()) {
-    slowest = std::max(slowest, rule.compute_factor() * rule.communication_factor());
+    overlapped = std::max(overlapped, rule.compute_factor() * rule.communication_factor());
   }
-  const double nic_share = static_cast<double>(cluster.node().nics()) / static_cast<double>(cluster.node().gpus());
-  const double link = std::min(cluster.node().nvlink().bandwidth() * cluster.node().nvlink().efficiency(),
-                               cluster.node().nic().bandwidth() * cluster.node().nic().efficiency() *
-                                   std::min(1.0, nic_share) / cluster.fabric().oversubscription());
-  const double step = cluster.node().nvlink().latency() + cluster.node().nic().latency() +
-                      8 * cluster.fabric().hop_latency() + collective.base_latency().value() +
-                      collective.intra_step_latency().value() + collective.inter_step_latency().value() +
-                      collective.message_latency().value();
-  const double kernels = kPasses * kPerLayer * sizes.micro_batches * (sizes.layers + 1);
-  const double launches =
-      kernels * (run.software().issue_seconds() + cluster.accelerator().profile().kernel_floor().value());
-  // A ring of n has 2 (n - 1) steps; tensor-parallel rings once per pass and layer, data-parallel ones once per bucket.
-  const double steps = 2 * static_cast<double>(run.parallelism().tp()) * kernels / 8 +
-                       2 * static_cast<double>(run.parallelism().dp()) * sizes.buckets;
-  const double seconds = flops / (peak * efficiency) + bytes / (cluster.accelerator().memory_bandwidth() * efficiency) +
-                         bytes / (link * efficiency) + launches + steps * step + run.training().data_seconds();
-  return sizes.iterations * slowest * seconds;
+  const v1::Jitter& jitter = run.perturbation().jitter();
+  const double jitter_factor = jitter.mode() == v1::NO_JITTER ? 1 : 1 + kMostSigmas * jitter.sigma();
+  return slowest * overlapped * jitter_factor;
+}
+
+// Part of a generous bound on the seconds of the whole replay, and the fields that decide it.
+struct Part {
+  double seconds;
+  const char* what;
+  std::vector<std::string> paths;
+};
+
+// The bound: everything that one rank does, one after the other, on the slowest GPU.
+std::vector<Part> ReplayParts(const v1::Run& run, const Sizes& sizes) {
+  double peak = 1;
+  for (const v1::PeakRate& rate : run.cluster().accelerator().peak()) {
+    if (rate.data_type() == run.training().precision()) peak = rate.flops_per_second();
+  }
+  const double slow = sizes.iterations * SlowestFactor(run);
+  const double passes = Passes(run, sizes);
+  const std::string accelerator = "cluster.accelerator";
+  std::vector<Part> parts;
+  parts.push_back({slow * passes * (ProductsSeconds(run, sizes, peak) + AttentionSeconds(run, sizes, peak)),
+                   "multiplications",
+                   {accelerator + ".peak", "training.seq_len"}});
+  parts.push_back(
+      {slow * MemorySeconds(run, sizes), "memory traffic", {accelerator + ".memory_bandwidth", "training.seq_len"}});
+  parts.push_back({slow * CommunicationSeconds(run, sizes),
+                   "communication",
+                   {"cluster.node.nic.bandwidth", "cluster.node.nvlink.bandwidth", "cluster.fabric.oversubscription",
+                    "cluster.node.nic.latency", "cluster.node.nvlink.latency", "cluster.fabric.hop_latency"}});
+  parts.push_back(
+      {slow * LaunchSeconds(run, sizes),
+       "kernel launches",
+       {"software.issue_seconds", accelerator + ".profile.kernel_floor", accelerator + ".profile.gemm.overhead"}});
+  parts.push_back({sizes.iterations * run.training().data_seconds(), "loading data", {"training.data_seconds"}});
+  for (Part& part : parts) {
+    for (const char* path : {"perturbation.slow_gpus", "simulation.iterations", "training.global_batch"}) {
+      part.paths.push_back(path);
+    }
+  }
+  return parts;
+}
+
+// Reports a replay that an int64 of picoseconds might not hold.
+void CheckReplaySeconds(const v1::Run& run, const Sizes& sizes, const Origins& origins, Diagnostics* diagnostics) {
+  const std::vector<Part> parts = ReplayParts(run, sizes);
+  double seconds = 0;
+  const Part* largest = &parts[0];
+  for (const Part& part : parts) {
+    seconds += part.seconds;
+    if (part.seconds > largest->seconds) largest = &part;
+  }
+  if (seconds <= limits::kReplaySeconds) return;
+  diagnostics->ErrorAtWriter(
+      origins, largest->paths,
+      absl::StrCat("the replay could cover ", FormatDouble(seconds), " simulated seconds, most of them ", largest->what,
+                   "; allowed: up to ", FormatDouble(limits::kReplaySeconds),
+                   " (fewer iterations, a smaller batch or a faster machine)"));
 }
 
 }  // namespace
 
 void CheckLimits(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics) {
-  const auto fail = [&](const std::string& path, const std::string& message) {
-    diagnostics->Error(origins.Nearest(path), path, message);
+  const auto fail = [&](const std::vector<std::string>& paths, const std::string& message) {
+    diagnostics->ErrorAtWriter(origins, paths, message);
   };
   const Sizes sizes(run);
   if (const double operations = RankOperations(run, sizes); operations > limits::kRankOperations) {
-    fail("training.global_batch",
+    fail({"training.global_batch", "simulation.iterations", "simulation.granularity", "parallelism.virtual_stages",
+          "model.layers"},
          absl::StrCat(FormatDouble(sizes.micro_batches), " micro-batches in ", FormatDouble(sizes.iterations),
                       " iterations make about ", FormatDouble(operations), " operations per GPU; allowed: up to ",
                       FormatDouble(limits::kRankOperations)));
@@ -143,19 +304,17 @@ void CheckLimits(const v1::Run& run, const Origins& origins, Diagnostics* diagno
   }
   const bool unfolded = run.simulation().fold() == v1::OFF || run.perturbation().jitter().mode() == v1::SAMPLED;
   if (unfolded && run.parallelism().gpus() > limits::kUnfoldedRanks) {
-    fail(run.simulation().fold() == v1::OFF ? "simulation.fold" : "perturbation.jitter.mode",
+    fail({run.simulation().fold() == v1::OFF ? "simulation.fold" : "perturbation.jitter.mode"},
          absl::StrCat("each of ", run.parallelism().gpus(), " GPUs would be replayed; allowed: up to ",
                       limits::kUnfoldedRanks, " GPUs, or fold: ON without SAMPLED jitter"));
   }
   const double activations = sizes.micro_batches * (sizes.layers * sizes.layer_bytes + sizes.head_bytes);
   if (activations > limits::kActivationBytes) {
-    fail("training.micro_batch", absl::StrCat("one GPU's activations come to about ", FormatDouble(activations),
-                                              " bytes; allowed: up to ", FormatDouble(limits::kActivationBytes)));
-  } else if (const double seconds = ReplaySeconds(run, sizes); !(seconds <= limits::kReplaySeconds)) {
-    fail(
-        "simulation.iterations",
-        absl::StrCat("the replay could cover ", FormatDouble(seconds), " simulated seconds; allowed: up to ",
-                     FormatDouble(limits::kReplaySeconds), " (fewer iterations, a smaller batch or a faster machine)"));
+    fail({"training.micro_batch", "training.seq_len", "training.global_batch"},
+         absl::StrCat("one GPU's activations come to about ", FormatDouble(activations), " bytes; allowed: up to ",
+                      FormatDouble(limits::kActivationBytes)));
+  } else {
+    CheckReplaySeconds(run, sizes, origins, diagnostics);
   }
 }
 

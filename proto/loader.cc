@@ -1,6 +1,8 @@
 #include "proto/loader.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,9 +33,29 @@ absl::Status StatusOf(const Diagnostics& diagnostics, std::vector<SpecError>* er
   return absl::InvalidArgumentError(message);
 }
 
+// A file that cannot be read as a spec at all.
+absl::Status FileError(const std::string& filename, const std::string& message, std::vector<SpecError>* errors) {
+  const SpecError error{.file = filename, .message = message};
+  if (errors != nullptr) *errors = {error};
+  return absl::InvalidArgumentError(error.ToString());
+}
+
+// A folder that is not there would only surface as a preset that is not found, or not at all.
+absl::Status CheckSpecPath(const LoadOptions& options, std::vector<SpecError>* errors) {
+  for (const std::string& folder : options.spec_path) {
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error)) continue;
+    const char* what = std::filesystem::exists(folder, error) ? "is no folder" : "does not exist";
+    return FileError(absl::StrCat("spec path \"", folder, "\""),
+                     absl::StrCat(what, "; allowed: a folder that holds ", absl::StrJoin(PresetKinds(), ", ")), errors);
+  }
+  return absl::OkStatus();
+}
+
 // What the user wrote -> resolved and checked. `origins` says where; diagnostics may hold errors of reading already.
 absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diagnostics, const LoadOptions& options,
                                   std::vector<SpecError>* errors) {
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
   const std::vector<Override> overrides = ParseOverrides(options.overrides, &diagnostics);
   // Overrides first, so that they may name presets; but an element of a list may come from a preset.
   for (const Override& parsed : overrides) {
@@ -60,13 +82,6 @@ absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diag
   loaded.warnings = diagnostics.warnings();
   loaded.run = std::move(run);
   return loaded;
-}
-
-// A file that cannot be read as a spec at all.
-absl::Status FileError(const std::string& filename, const std::string& message, std::vector<SpecError>* errors) {
-  const SpecError error{.file = filename, .message = message};
-  if (errors != nullptr) *errors = {error};
-  return absl::InvalidArgumentError(error.ToString());
 }
 
 }  // namespace
@@ -107,6 +122,7 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
     return absl::InvalidArgumentError(absl::StrCat(message->GetDescriptor()->name(),
                                                    " has no presets; allowed: ", absl::StrJoin(PresetKinds(), ", ")));
   }
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, nullptr));
   Diagnostics diagnostics;
   Origins origins;
   message->Clear();
@@ -125,6 +141,7 @@ absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, cons
     return absl::InvalidArgumentError(absl::StrCat("no kind of presets \"", std::string(kind), "\"; allowed: ",
                                                    absl::StrJoin(kinds, ", "), orrery::DidYouMean(kind, kinds)));
   }
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, nullptr));
   return PresetNames(std::string(kind), options.spec_path);
 }
 

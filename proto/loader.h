@@ -23,7 +23,7 @@ namespace orrery::spec {
 
 struct LoadOptions {
   // Folders that hold models/, accelerators/, clusters/, software/ and profiles/; an earlier one hides a later one. The
-  // users' own come first, the shipped specs/ last.
+  // users' own come first, the shipped specs/ last. Each must exist.
   std::vector<std::string> spec_path;
   // `path=value`, as given to --set: "parallelism.tp=4", "model.preset=gpt-22b", "perturbation.jitter={mode:
   // EXPECTED}", "perturbation.slow_gpus={rank: 3 factor: 1.1}" (a list is replaced),

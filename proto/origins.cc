@@ -74,6 +74,19 @@ void Diagnostics::Error(Position position, const std::string& path, const std::s
   errors_.push_back({position, std::move(error)});
 }
 
+void Diagnostics::ErrorAtWriter(const Origins& origins, const std::vector<std::string>& paths,
+                                const std::string& message) {
+  auto blamed = paths.end();
+  for (const Author author : {Author::kOverride, Author::kFile, Author::kPreset}) {
+    if (blamed != paths.end()) break;
+    blamed = std::find_if(paths.begin(), paths.end(), [&](const std::string& path) {
+      return origins.Has(path) && AuthorOf(origins.Nearest(path)) == author;
+    });
+  }
+  if (blamed == paths.end()) blamed = paths.begin();
+  Error(origins.Nearest(*blamed), *blamed, message);
+}
+
 bool Diagnostics::IsBad(std::string path) const {
   while (!path.empty()) {
     if (bad_.contains(path)) return true;

@@ -24,6 +24,8 @@ struct Position {
 class Origins {
  public:
   void Set(const std::string& path, Position position) { positions_[path] = position; }
+  // Unless it is known already.
+  void SetFirst(const std::string& path, Position position) { positions_.try_emplace(path, position); }
   bool Has(const std::string& path) const { return positions_.contains(path); }
   // Of the field itself or of the innermost message around it that was written somewhere.
   Position Nearest(std::string path) const;
@@ -31,6 +33,8 @@ class Origins {
   void Erase(const std::string& path);
   // Takes over what `above` knows; its positions win.
   void Overlay(const Origins& above);
+  // The same the other way round: its own positions win.
+  void Underlay(const Origins& below) { positions_.insert(below.positions_.begin(), below.positions_.end()); }
 
  private:
   std::map<std::string, Position> positions_;
@@ -49,6 +53,9 @@ class Diagnostics {
   Author AuthorOf(Position position) const { return sources_[static_cast<std::size_t>(position.source)].author; }
 
   void Error(Position position, const std::string& path, const std::string& message);
+  // Reports at the first of `paths`, of which at least one is given, that an override set, else that the file wrote,
+  // else that anybody wrote: what was said last is what is wrong most often, and what a preset says most rarely.
+  void ErrorAtWriter(const Origins& origins, const std::vector<std::string>& paths, const std::string& message);
   void Warn(std::string message) { warnings_.push_back(std::move(message)); }
 
   // Whether an error was reported for `path` or something around it: what depends on it is not judged again.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -146,9 +147,15 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts, Diag
   std::vector<Override> overrides;
   for (const std::string& text : texts) {
     Override parsed;
-    parsed.source = diagnostics->AddSource(absl::StrCat("--set ", text), Diagnostics::Author::kOverride);
+    const bool is_text = IsUtf8(text);
+    parsed.source = diagnostics->AddSource(absl::StrCat("--set ", is_text ? text : absl::CHexEscape(text)),
+                                           Diagnostics::Author::kOverride);
+    if (!is_text) {
+      diagnostics->Error({parsed.source, 0, 0}, "", "found bytes that are not UTF-8; allowed: path=value in UTF-8");
+      continue;
+    }
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0 || !IsUtf8(text)) {
+    if (equals == std::string::npos || equals == 0) {
       diagnostics->Error({parsed.source, 0, 0}, "", "is no override; allowed: path=value, such as parallelism.tp=4");
       continue;
     }

@@ -167,10 +167,12 @@ void PresetExpander::PutUnderneath(const std::string& path, Message* message) {
   const Reflection* reflection = message->GetReflection();
   // A preset is called what its file is called: two files cannot claim one name in the provenance of results.
   reflection->SetString(base.message.get(), name_field, first_name);
-  MergeOver(*message, *origins_, path, base.message.get(), &base.origins);
+  // What MergeOver does; but the user's origins may be millions, of which none is copied.
+  DropReplaced(*message, path, base.message.get(), &base.origins);
+  base.message->MergeFrom(*message);
   reflection->Swap(message, base.message.get());
   reflection->ClearField(message, preset_field);
-  origins_->Overlay(base.origins);
+  origins_->Underlay(base.origins);
 }
 
 bool PresetExpander::Read(const std::string& kind, const std::string& name, Position named_at, const std::string& path,

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/suggest.h"
@@ -22,6 +24,9 @@ using google::protobuf::Reflection;
 using google::protobuf::io::Tokenizer;
 
 constexpr std::size_t kLongestQuote = 40;  // characters of the input that a message repeats
+// Elements of a list whose fields have positions of their own; of a later one only its beginning is known. A list may
+// have millions.
+constexpr int kLocatedElements = 1000;
 
 // What the tokenizer itself objects to: an unterminated string, a stray control character.
 class TokenErrors : public google::protobuf::io::ErrorCollector {
@@ -30,10 +35,17 @@ class TokenErrors : public google::protobuf::io::ErrorCollector {
       : source_(source), path_(std::move(path)), has_lines_(has_lines), diagnostics_(diagnostics) {}
   void AddError(int line, int column, const std::string& message) override {
     const Position position = has_lines_ ? Position{source_, line + 1, column + 1} : Position{source_, 0, 0};
-    diagnostics_->Error(position, path_, message);
+    // The tokenizer complains of every byte of a character, of which all but the first are no news.
+    const bool is_foreign = absl::StartsWith(message, "Interpreting non ascii codepoint");
+    if (is_foreign && line == foreign_line_) return;
+    if (is_foreign) foreign_line_ = line;
+    diagnostics_->Error(
+        position, path_,
+        is_foreign ? "found a character beyond ASCII; allowed: only inside quotes and comments" : message);
   }
 
  private:
+  int foreign_line_ = -1;  // the last one with such a character
   int source_;
   std::string path_;
   bool has_lines_;
@@ -90,6 +102,7 @@ class Reader {
     if (AtEnd()) return "the end";
     std::string text = Token().text.substr(0, kLongestQuote);
     if (text.size() < Token().text.size()) text += "...";
+    if (!IsUtf8(text)) text = absl::CHexEscape(text);  // part of a character
     return Token().type == Tokenizer::TYPE_STRING ? absl::StrCat("the text ", text) : absl::StrCat("\"", text, "\"");
   }
   void Error(Position position, const std::string& path, const std::string& message) {
@@ -142,7 +155,7 @@ class Reader {
       SkipLine();
       return;
     }
-    if (!origins_->Has(field_path)) origins_->Set(field_path, position);
+    if (far_elements_ == 0) origins_->SetFirst(field_path, position);
     ReadFieldValue(field_path, field, message);
   }
 
@@ -151,13 +164,14 @@ class Reader {
       ReadOne(path, field, message);
       return;
     }
-    const auto next_path = [&] {
-      return absl::StrCat(path, "[", message->GetReflection()->FieldSize(*message, field), "]");
-    };
     const auto read_element = [&] {
-      const std::string element = next_path();
+      const int index = message->GetReflection()->FieldSize(*message, field);
+      const std::string element = absl::StrCat(path, "[", index, "]");
       origins_->Set(element, Here());
+      const int far = index < kLocatedElements ? 0 : 1;
+      far_elements_ += far;
       ReadOne(element, field, message);
+      far_elements_ -= far;
     };
     if (!TryConsume("[")) {
       read_element();
@@ -341,6 +355,7 @@ class Reader {
   std::unique_ptr<Tokenizer> tokens_;  // whose current() is not const
   int source_;
   bool has_lines_;
+  int far_elements_ = 0;  // around the current field: elements of lists that are too far on for positions inside
   Origins* origins_;
   Diagnostics* diagnostics_;
 };
@@ -385,6 +400,8 @@ std::string NotText(std::string_view text) {
 
 void ReadText(std::string_view text, int source, const std::string& prefix, Message* message, Origins* origins,
               Diagnostics* diagnostics) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   origins->Set(prefix, Position{source, 1, 1});
   Reader(text, source, prefix, /*has_lines=*/true, origins, diagnostics).ReadFile(prefix, message);
 }

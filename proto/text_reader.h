@@ -15,7 +15,7 @@
 
 namespace orrery::spec {
 
-// Reads a whole file into `message`; paths of its fields start with `prefix`.
+// Reads a whole file into `message`; paths of its fields start with `prefix`. A byte order mark is passed over.
 void ReadText(std::string_view text, int source, const std::string& prefix, google::protobuf::Message* message,
               Origins* origins, Diagnostics* diagnostics);
 

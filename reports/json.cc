@@ -41,9 +41,11 @@ Json WaterfallJson(const Waterfall& waterfall) {
     if (!step.note.empty()) entry["note"] = step.note;
     steps.push_back(std::move(entry));
   }
-  steps.push_back({{"name", "remainder"},
-                   {"seconds", SecondsFromTime(waterfall.remainder)},
-                   {"mfu_points", 100 * waterfall.remainder_mfu}});
+  Json remainder = {{"name", "remainder"},
+                    {"seconds", SecondsFromTime(waterfall.remainder)},
+                    {"mfu_points", 100 * waterfall.remainder_mfu}};
+  if (!waterfall.remainder_note.empty()) remainder["note"] = waterfall.remainder_note;
+  steps.push_back(std::move(remainder));
   return steps;
 }
 
@@ -100,7 +102,7 @@ std::string ResultJson(const training::Result& result, const Waterfall& waterfal
                          {"wall_time_s", cost->wall_seconds},
                          {"peak_rss_bytes", cost->peak_rss_bytes}};
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace orrery::reports

@@ -12,10 +12,18 @@ namespace {
 
 using Align = TextTable::Align;
 
-std::string Seconds(Time time) { return FormatFixed(SecondsFromTime(time), 3); }
+// The unit in which a run's times are printed, so that three decimals tell them apart.
+struct Unit {
+  std::string_view name;
+  double per_second;
 
-// "8.57 s" would lose digits that users compare.
-std::string LongSeconds(Time time) { return absl::StrCat(FormatFixed(SecondsFromTime(time), 3), " s"); }
+  static Unit Of(const training::Result& result) {
+    return SecondsFromTime(result.iteration_time) >= 1 ? Unit{"seconds", 1} : Unit{"milliseconds", 1e3};
+  }
+  std::string Text(double seconds) const { return FormatFixed(seconds * per_second, 3); }
+  std::string Text(Time time) const { return Text(SecondsFromTime(time)); }
+  std::string WithSymbol(Time time) const { return absl::StrCat(Text(time), per_second == 1 ? " s" : " ms"); }
+};
 
 std::string_view ActionName(schedules::ActionKind kind) {
   switch (kind) {
@@ -31,14 +39,20 @@ std::string_view ActionName(schedules::ActionKind kind) {
   return "";
 }
 
-std::string_view OrUnnamed(const std::string& name) { return name.empty() ? "(unnamed)" : std::string_view(name); }
+// A user's name on one line of a terminal.
+std::string Printable(const std::string& name) {
+  if (name.empty()) return "(unnamed)";
+  std::string printable = name;
+  std::replace_if(
+      printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return printable;
+}
 
 std::string Heading(const training::Result& result) {
   const v1::Run& run = result.plan->run;
   const v1::Parallelism& parallelism = run.parallelism();
-  std::string text =
-      absl::StrCat(std::string(OrUnnamed(run.name())), ": ", std::string(OrUnnamed(run.model().name())), " on ",
-                   FormatCount(result.gpus), " x ", std::string(OrUnnamed(run.cluster().accelerator().name())), "\n");
+  std::string text = absl::StrCat(Printable(run.name()), ": ", Printable(run.model().name()), " on ",
+                                  FormatCount(result.gpus), " x ", Printable(run.cluster().accelerator().name()), "\n");
   absl::StrAppend(&text, "TP ", parallelism.tp(), ", PP ", parallelism.pp(), ", DP ", parallelism.dp(),
                   parallelism.sequence_parallel() ? ", sequence parallel" : "", ", ZeRO-", parallelism.zero_stage(),
                   "; schedule ", run.schedule().name());
@@ -49,6 +63,7 @@ std::string Heading(const training::Result& result) {
 }
 
 std::string Headline(const training::Result& result) {
+  const Unit unit = Unit::Of(result);
   const double seconds = SecondsFromTime(result.iteration_time);
   const v1::Run& run = result.plan->run;
   const std::string convention = absl::StrCat("convention \"", run.simulation().flops_convention(), "\", peak ",
@@ -58,8 +73,8 @@ std::string Headline(const training::Result& result) {
     absl::StrAppend(&text, "  ", std::string(name), std::string(name.size() < 26 ? 26 - name.size() : 1, ' '), value,
                     note.empty() ? "" : "   ", note, "\n");
   };
-  line("iteration time", LongSeconds(result.iteration_time),
-       absl::StrCat("first iteration ", LongSeconds(result.first_iteration_time)));
+  line("iteration time", unit.WithSymbol(result.iteration_time),
+       absl::StrCat("first iteration ", unit.WithSymbol(result.first_iteration_time)));
   line("tokens/s", FormatCount(static_cast<std::int64_t>(result.tokens / seconds)),
        absl::StrCat(FormatFixed(result.tokens / seconds / static_cast<double>(result.gpus), 1), " per GPU"));
   line("MFU", FormatPercent(result.Mfu()), convention);
@@ -74,20 +89,24 @@ std::string Headline(const training::Result& result) {
 }
 
 std::string TimeAccount(const training::Result& result) {
-  TextTable table(
-      {{"where time goes", Align::kLeft}, {"seconds", Align::kRight}, {"share", Align::kRight}, {"", Align::kLeft}});
+  const Unit unit = Unit::Of(result);
+  TextTable table({{"where time goes", Align::kLeft},
+                   {std::string(unit.name), Align::kRight},
+                   {"share", Align::kRight},
+                   {"", Align::kLeft}});
   for (const NamedTimeClass& named : TimeClasses()) {
     const double fraction = result.Fraction(named.time_class);
     if (fraction == 0) continue;
-    table.AddRow({std::string(named.key), FormatFixed(fraction * SecondsFromTime(result.iteration_time), 3),
+    table.AddRow({std::string(named.key), unit.Text(fraction * SecondsFromTime(result.iteration_time)),
                   FormatPercent(fraction), std::string(named.description)});
   }
   return table.Render();
 }
 
 std::string WaterfallTable(const training::Result& result, const Waterfall& waterfall) {
+  const Unit unit = Unit::Of(result);
   TextTable table({{"from peak to achieved", Align::kLeft},
-                   {"seconds", Align::kRight},
+                   {std::string(unit.name), Align::kRight},
                    {"MFU points", Align::kRight},
                    {"MFU", Align::kRight},
                    {"", Align::kLeft}});
@@ -95,12 +114,13 @@ std::string WaterfallTable(const training::Result& result, const Waterfall& wate
   const auto row = [&](std::string_view name, Time time, double points, std::string_view note) {
     mfu -= points;
     table.AddRow(
-        {std::string(name), Seconds(time), FormatFixed(-100 * points, 1), FormatPercent(mfu), std::string(note)});
+        {std::string(name), unit.Text(time), FormatFixed(-100 * points, 1), FormatPercent(mfu), std::string(note)});
   };
   const Time ideal =
       TimeFromSeconds(result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count()));
-  table.AddRow({"model FLOPs at peak", Seconds(ideal), "", "100.0 %"});
-  row("remainder", waterfall.remainder, waterfall.remainder_mfu, "uneven stages, FLOPs the convention leaves out");
+  table.AddRow({"model FLOPs at peak", unit.Text(ideal), "", "100.0 %"});
+  row("remainder", waterfall.remainder, waterfall.remainder_mfu,
+      waterfall.remainder_note.empty() ? "uneven stages, FLOPs the convention leaves out" : waterfall.remainder_note);
   for (auto step = waterfall.steps.rbegin(); step != waterfall.steps.rend(); ++step) {
     row(step->name, step->time, step->mfu, step->note);
   }

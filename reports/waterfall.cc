@@ -73,6 +73,7 @@ absl::StatusOr<Waterfall> MakeWaterfall(const v1::Run& run, const training::Resu
   const double ideal_seconds = result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());
   waterfall.remainder = before - TimeFromSeconds(ideal_seconds);
   waterfall.remainder_mfu = 1 - mfu_before;
+  if (waterfall.remainder < Time()) waterfall.remainder_note = "the convention counts FLOPs that are not executed";
   return waterfall;
 }
 

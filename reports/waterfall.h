@@ -30,6 +30,8 @@ struct Waterfall {
   std::vector<WaterfallStep> steps;  // from the achieved MFU upwards
   Time remainder;
   double remainder_mfu = 0;
+  // Why, where the remainder is negative; else empty.
+  std::string_view remainder_note;
 };
 
 std::string_view CauseName(v1::Cause cause);

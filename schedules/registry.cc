@@ -12,8 +12,9 @@
 namespace orrery::schedules {
 namespace {
 
-// Keeps a mistyped batch size from allocating the machine's memory: 20 million actions are 320 MB.
-constexpr std::int64_t kMaxActions = 20'000'000;
+// Passes over all pipeline ranks. Keeps a mistyped batch size from taking all memory: order, messages, boundaries and
+// programs come to 1 to 2 KB a pass, 2 GB in all.
+constexpr std::int64_t kMostPasses = std::int64_t{1} << 20;
 
 absl::string_view View(std::string_view text) { return absl::string_view(text.data(), text.size()); }
 
@@ -29,14 +30,15 @@ absl::Status CheckCommon(std::string_view family, const Parameters& parameters) 
   ABSL_RETURN_IF_ERROR(CheckPositive(family, "ranks", parameters.ranks));
   ABSL_RETURN_IF_ERROR(CheckPositive(family, "chunks", parameters.chunks));
   ABSL_RETURN_IF_ERROR(CheckPositive(family, "micro_batches", parameters.micro_batches));
-  // Divided instead of multiplied, so that nothing overflows.
-  const std::int64_t passes = std::int64_t{2} * parameters.ranks * parameters.chunks;
-  if (passes > kMaxActions || parameters.micro_batches > kMaxActions / passes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        View(family), ": micro_batches = ", parameters.micro_batches, " on ", parameters.ranks, " ranks with ",
-        parameters.chunks, " stages each, allowed: at most ", kMaxActions, " passes over all ranks"));
-  }
-  return absl::OkStatus();
+  // Divided instead of multiplied: 2 x ranks x chunks fits in 64 bits, times micro_batches it may not.
+  const std::int64_t per_micro_batch = std::int64_t{2} * parameters.ranks * parameters.chunks;
+  const std::int64_t most = kMostPasses / per_micro_batch;
+  if (parameters.micro_batches <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      View(family), ": micro_batches = ", parameters.micro_batches,
+      " (global_batch / (dp x micro_batch)) on ranks = ", parameters.ranks, " (pp) with chunks = ", parameters.chunks,
+      " (virtual_stages), allowed: ", most > 0 ? absl::StrCat("micro_batches up to ", most) : "fewer ranks or chunks",
+      ", for at most ", kMostPasses, " passes in all, 2 x micro_batches x ranks x chunks"));
 }
 
 absl::Status CheckOneStagePerRank(std::string_view family, const Parameters& parameters) {

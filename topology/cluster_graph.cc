@@ -7,7 +7,6 @@
 #include <compare>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -77,24 +76,22 @@ class Builder {
     const std::int64_t other_leaves =
         (cluster_.nodes() - under_first_leaf + fabric_.nodes_per_leaf() - 1) / fabric_.nodes_per_leaf();
     const std::vector<Vertex> first_leaf = AddLeaves(1);
-    first_gpu_[0] = AddNode(1, first_leaf);
-    if (under_first_leaf > 1) first_gpu_[1] = AddNode(under_first_leaf - 1, first_leaf);
-    if (other_leaves > 0) {
-      const std::vector<Vertex> other_leaf = AddLeaves(other_leaves);
-      first_gpu_[2] = AddNode(cluster_.nodes() - under_first_leaf, other_leaf);
-      for (std::size_t rail = 0; rail < first_leaf.size(); ++rail) {
-        const Vertex spine = boost::add_vertex(Device{DeviceKind::kSpine, 1}, graph_);
-        const Wire uplink{Achieved(node_.nic()) / fabric_.oversubscription(), {1, fabric_.hop_latency(), 1}};
-        boost::add_edge(first_leaf[rail], spine, uplink, graph_);
-        boost::add_edge(other_leaf[rail], spine, uplink, graph_);
-      }
+    const std::vector<Vertex> other_leaf = AddLeaves(other_leaves);
+    origin_ = AddNode(1, first_leaf);
+    ends_ = {origin_ + 1, AddNode(under_first_leaf - 1, first_leaf),
+             AddNode(cluster_.nodes() - under_first_leaf, other_leaf)};
+    for (std::size_t rail = 0; rail < first_leaf.size(); ++rail) {
+      const Vertex spine = boost::add_vertex(Device{DeviceKind::kSpine, other_leaves > 0 ? 1 : 0}, graph_);
+      const Wire uplink{Achieved(node_.nic()) / fabric_.oversubscription(), {1, fabric_.hop_latency(), 1}};
+      boost::add_edge(first_leaf[rail], spine, uplink, graph_);
+      boost::add_edge(other_leaf[rail], spine, uplink, graph_);
     }
     return std::move(graph_);
   }
 
-  // GPU 0 of the first node, of one under the same leaves, and of one under others, as far as they exist. Its second
-  // GPU is the vertex after.
-  const std::array<std::optional<Vertex>, 3>& first_gpu() const { return first_gpu_; }
+  // GPU 0 of the first node, and one GPU at each distance from it.
+  Vertex origin() const { return origin_; }
+  const std::array<Vertex, 3>& ends() const { return ends_; }
 
  private:
   // One leaf per rail; each stands for `count`.
@@ -106,7 +103,7 @@ class Builder {
     return leaves;
   }
 
-  // Returns GPU 0; the others follow it.
+  // Returns GPU 0; the others follow it, at least one.
   Vertex AddNode(std::int64_t count, const std::vector<Vertex>& leaves) {
     const std::int64_t gpus = node_.gpus();
     const std::int64_t nics = node_.nics();
@@ -115,8 +112,9 @@ class Builder {
     const Wire cable{Achieved(node_.nic()), {1, fabric_.hop_latency() / 2, 1}};
     const Vertex nvswitch = boost::add_vertex(Device{DeviceKind::kNvSwitch, count}, graph_);
     const Vertex first_gpu = nvswitch + 1;
-    for (std::int64_t i = 0; i < gpus; ++i) {
-      boost::add_edge(boost::add_vertex(Device{DeviceKind::kGpu, count}, graph_), nvswitch, nvlink, graph_);
+    for (std::int64_t i = 0; i < std::max<std::int64_t>(gpus, 2); ++i) {
+      const Device gpu{DeviceKind::kGpu, i < gpus ? count : 0};
+      boost::add_edge(boost::add_vertex(gpu, graph_), nvswitch, nvlink, graph_);
     }
     for (std::int64_t rail = 0; rail < nics; ++rail) {
       const Vertex nic = boost::add_vertex(Device{DeviceKind::kNic, count}, graph_);
@@ -134,7 +132,8 @@ class Builder {
   const v1::Node& node_;
   const v1::Fabric& fabric_;
   Graph graph_;
-  std::array<std::optional<Vertex>, 3> first_gpu_;
+  Vertex origin_ = 0;
+  std::array<Vertex, 3> ends_{};
 };
 
 }  // namespace
@@ -172,19 +171,8 @@ absl::StatusOr<ClusterGraph> ClusterGraph::Build(const v1::Cluster& cluster) {
 
   Builder builder(cluster);
   impl->graph = builder.Build();
-  const Vertex origin = *builder.first_gpu()[0];
-  std::array<std::optional<Vertex>, 3> ends = builder.first_gpu();
-  ends[0] = gpus > 1 ? std::optional<Vertex>(origin + 1) : std::nullopt;
-  // The distances to try, nearest first.
-  constexpr std::size_t kNearest[3][3] = {{0, 1, 2}, {1, 2, 0}, {2, 1, 0}};
-  for (std::size_t distance = 0; distance < 3; ++distance) {
-    Vertex end = origin;
-    for (const std::size_t candidate : kNearest[distance]) {
-      if (!ends[candidate].has_value()) continue;
-      end = *ends[candidate];
-      break;
-    }
-    impl->paths[distance] = ShortestPath(impl->graph, origin, end);
+  for (std::size_t distance = 0; distance < impl->paths.size(); ++distance) {
+    impl->paths[distance] = ShortestPath(impl->graph, builder.origin(), builder.ends()[distance]);
   }
   return ClusterGraph(std::move(impl));
 }

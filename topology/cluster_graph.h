@@ -3,7 +3,8 @@
 //
 // Nodes of one kind are alike, so the graph holds one representative node per place that prices can tell apart: a node,
 // a second node under the same leaves, and one under other leaves. Every vertex carries the number of real ones that it
-// stands for.
+// stands for, which is zero where the cluster has no such place: what a way would cost does not depend on whether
+// somebody takes it.
 //
 //   GPU -- NVSwitch      capacity of node.nvlink                      half of its latency: GPU to GPU takes the whole
 //   GPU -- NIC           as the NIC (PCIe keeps up with it)           half of node.nic's latency
@@ -49,8 +50,7 @@ class ClusterGraph {
   ClusterGraph& operator=(ClusterGraph&&) noexcept;
 
   // Path between two GPUs at that distance, both on the same rail if on different nodes. Where the cluster has no such
-  // pair, the nearest distance that exists is taken, the farther one of two equally near; a cluster of one GPU has the
-  // path of no hops and infinite bandwidth.
+  // pair, the path that one more GPU, node or leaf of the kind would have.
   Path Between(Distance distance) const;
 
   // Achieved bandwidth per direction of one GPU into its NVSwitch, of all NICs of a node together, and of one NIC.

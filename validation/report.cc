@@ -174,7 +174,7 @@ std::string ReportJson(const Report& report) {
     entry.update(SummaryJson(group));
     json["groups"].push_back(std::move(entry));
   }
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string ReportCsv(const Report& report) {

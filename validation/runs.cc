@@ -55,7 +55,8 @@ class RowReader {
   // Features that no software level has yet, in the order of the record's columns.
   absl::Status CheckFeatures() const {
     if (!record_.Blank("moe")) return Missing("mixture of experts");
-    if (record_.Text("mtp") == "yes") return Missing("multi-token prediction");
+    ABSL_ASSIGN_OR_RETURN(const std::optional<bool> multi_token, YesOrNo("mtp"));
+    if (multi_token.value_or(false)) return Missing("multi-token prediction");
     for (const absl::string_view word : absl::StrSplit(std::string(record_.Text("variant")), ' ', absl::SkipEmpty())) {
       if (word != "parallel-block" && word != "swa") return Missing(absl::StrCat("variant ", word));
     }
@@ -93,7 +94,18 @@ class RowReader {
   absl::StatusOr<std::int64_t> Needed(std::string_view column) const {
     ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
     if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
+    if (*value < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(std::string(column), ": ", *value, "; allowed: 1 and more"));
+    }
     return *value;
+  }
+  // Reads yes or no; nullopt where blank.
+  absl::StatusOr<std::optional<bool>> YesOrNo(std::string_view column) const {
+    const std::string_view cell = record_.Text(column);
+    if (cell.empty()) return std::optional<bool>();
+    if (cell == "yes" || cell == "no") return std::optional<bool>(cell == "yes");
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(column), ": \"", std::string(cell), "\"; allowed: yes, no, or blank"));
   }
   // Reads an integer; a blank is `otherwise`, and reported.
   absl::StatusOr<std::int64_t> IntegerOr(std::string_view column, std::int64_t otherwise) {
@@ -167,11 +179,11 @@ class RowReader {
     ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> dp, record_.Integer("dp"));
     if (dp.has_value()) parallelism.set_dp(*dp);
     parallelism.set_zero_stage(zero);
-    const std::string_view sequence_parallel = record_.Text("sequence_parallel");
-    if (sequence_parallel.empty() && tp > 1) {
+    ABSL_ASSIGN_OR_RETURN(const std::optional<bool> sequence_parallel, YesOrNo("sequence_parallel"));
+    if (tp > 1 && !sequence_parallel.has_value()) {
       Assume(absl::StrCat("sequence_parallel = ", defaults().sequence_parallel() ? "yes" : "no"));
     } else if (tp > 1) {
-      parallelism.set_sequence_parallel(sequence_parallel == "yes");
+      parallelism.set_sequence_parallel(*sequence_parallel);
     }
     return absl::OkStatus();
   }
@@ -272,12 +284,14 @@ absl::StatusOr<Report> ValidateRuns(const CsvTable& table, const RunsOptions& op
     row.line = record.line();
     row.group = std::string(record.Text(options.group_column));
     const absl::StatusOr<std::optional<double>> measured = record.Number("time_s");
-    if (measured.ok() && measured->has_value() && **measured > 0) {
+    constexpr double kShortest = 1e-9;  // seconds
+    constexpr double kLongest = 1e9;
+    if (measured.ok() && measured->has_value() && **measured >= kShortest && **measured <= kLongest) {
       row.measured = **measured;
       Predict(record, options.load, row);
     } else {
       row.status = Status::kFailed;
-      row.reason = "time_s: not a positive number";
+      row.reason = "time_s: not a number of seconds between 1e-9 and 1e9";
     }
     report.rows.push_back(std::move(row));
     progress.Advance(1);

@@ -47,17 +47,15 @@ double AttentionModel::Seconds(const workloads::Attention& attention) const {
   const auto width = static_cast<double>(std::max(dimension->head_dim, attention.head_dim));
 
   const double problems = static_cast<double>(attention.batch) * static_cast<double>(attention.heads);
-  const auto blocks = static_cast<double>(VisibleBlocks(attention.q, attention.kv, attention.window, block_));
-  const double pairs = problems * blocks * static_cast<double>(block_) * static_cast<double>(block_);
-  const double flops = pairs * width * (attention.backward ? 10 : 4);
+  const auto rows = static_cast<double>(CeilDiv(attention.q, block_));
+  const auto block = static_cast<double>(block_);
+  const auto visible = static_cast<double>(VisibleBlocks(attention.q, attention.kv, attention.window, block_)) * block;
+  const double keys = visible + rows * half_length_;  // over all rows of blocks, their starts included
+  const double flops = problems * block * keys * width * (attention.backward ? 10 : 4);
 
-  const auto reach =
-      static_cast<double>(attention.window == 0 ? attention.kv : std::min(attention.window, attention.kv));
-  const double thread_blocks = problems * static_cast<double>(CeilDiv(attention.q, block_));
-  const double busy = std::min(1.0, thread_blocks / static_cast<double>(sms_));
-  const double efficiency = (attention.backward ? backward_efficiency_ : forward_efficiency_) *
-                            (reach / (reach + half_length_)) * dimension->factor * busy;
-  return flops / (peak_ * efficiency);
+  const double busy = std::min(1.0, problems * rows / static_cast<double>(sms_));
+  const double efficiency = (attention.backward ? backward_efficiency_ : forward_efficiency_) * dimension->factor;
+  return flops / (peak_ * efficiency * busy);
 }
 
 }  // namespace orrery::kernels

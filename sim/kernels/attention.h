@@ -5,9 +5,12 @@
 // without. Per pair, batch and head: 4 d FLOPs forward, 10 d backward (five products instead of two), d being the head
 // dimension padded to one that has a kernel.
 //   time = FLOPs / (P e busy) + floor
-//   e = efficiency (forward or backward) n / (n + half_length) (min(d, D) / D)^x
-// with n the keys in reach of a query (window or sequence), D the head dimension of full efficiency, and busy = min(1,
-// thread blocks / multiprocessors), one thread block per batch, head and block of queries.
+//   e = efficiency (forward or backward) (min(d, D) / D)^x
+// with D the head dimension of full efficiency, and busy = min(1, thread blocks / multiprocessors), one thread block
+// per batch, head and block of queries. Loading the queries, filling the pipeline and writing the result cost a block
+// of queries as much as half_length further keys, which count among its FLOPs: rows that see n keys on average reach n
+// / (n + half_length) of e. A fixed cost per row keeps time monotone: neither a smaller window nor a shorter sequence
+// is ever slower.
 #ifndef ORRERY_SIM_KERNELS_ATTENTION_H_
 #define ORRERY_SIM_KERNELS_ATTENTION_H_
 

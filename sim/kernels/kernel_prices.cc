@@ -25,9 +25,7 @@ KernelPrices::KernelPrices(const v1::Accelerator& accelerator, v1::DataType prec
       gemm_(accelerator, peak_, precision == v1::FP32 ? 4 : 2) {
   ORRERY_CHECK(peak_.count() > 0);
   for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {
-    v1::AttentionKernel kernel = v1::ATTENTION_KERNEL_UNSPECIFIED;
-    ORRERY_CHECK(v1::AttentionKernel_Parse(profile.kernel(), &kernel));
-    attention_[static_cast<std::size_t>(kernel)].emplace(profile, accelerator.sms(), peak_);
+    attention_[static_cast<std::size_t>(profile.kernel())].emplace(profile, accelerator.sms(), peak_);
   }
   const v1::MemoryBoundProfile& memory = accelerator.profile().memory_bound();
   const auto set = [&](MemoryBoundClass memory_class, const v1::Constant& share) {

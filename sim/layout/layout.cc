@@ -90,8 +90,11 @@ Placement Layout::PlacementOf(GroupAxis axis, const Coordinates& at) const {
 }
 
 bool Layout::IsRegular() const {
-  for (const std::int64_t block : {tp_, tp_ * cp_, tp_ * cp_ * dp_}) {
-    if (!Nests(block, gpus_per_node_) || !Nests(block, gpus_per_node_ * nodes_per_leaf_)) return false;
+  for (const std::int64_t width : {gpus_per_node_, gpus_per_node_ * nodes_per_leaf_}) {
+    if (world() <= width) continue;
+    for (const std::int64_t block : {tp_, tp_ * cp_, tp_ * cp_ * dp_}) {
+      if (!Nests(block, width)) return false;
+    }
   }
   return true;
 }

@@ -50,7 +50,7 @@ class Layout {
 
   // Whether every group of an axis is placed alike whatever the other coordinates of its kind, so that tp, cp and dp
   // can fold symbolically: each of TP, TP CP, TP CP DP divides the node or is a multiple of it, and whole leaves
-  // likewise.
+  // likewise. A node or leaf that holds all ranks treats all alike.
   bool IsRegular() const;
 
  private:

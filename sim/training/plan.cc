@@ -26,6 +26,10 @@ bool Plan::Without(v1::Cause cause) const {
 }
 
 absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
+  const absl::StatusOr<Flops> flops = workloads::ModelFlops(run, run.simulation().flops_convention(), false);
+  if (!flops.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("simulation.flops_convention: ", flops.status().message()));
+  }
   const v1::Parallelism& parallelism = run.parallelism();
   const std::int64_t micro_batches = run.training().global_batch() / (parallelism.dp() * run.training().micro_batch());
   const schedules::Parameters parameters = {.ranks = static_cast<std::int32_t>(parallelism.pp()),

@@ -37,7 +37,8 @@ struct Plan {
   bool IsLastStage(std::int32_t stage) const { return stage + 1 == static_cast<std::int32_t>(stages.size()); }
 };
 
-// INVALID_ARGUMENT ("schedule.group_size: ...") where the schedule does not exist for these parameters.
+// INVALID_ARGUMENT ("schedule: ...") where the schedule does not exist for these parameters, or FLOPs have no such
+// convention.
 absl::StatusOr<Plan> MakePlan(const v1::Run& run);
 
 }  // namespace orrery::training

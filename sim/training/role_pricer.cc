@@ -66,8 +66,8 @@ RolePrices SpecPricer::PricesOf(const Coordinates& at) {
   return prices;
 }
 
-// Tensor-parallel ranks hold the same activation: they send a part each, and gather it on arrival unless the parts are
-// what sequence parallelism wants (SC21 section 4.1).
+// Tensor-parallel ranks hold the same activation: they send a part each, and the receiver gathers it unless the parts
+// are what sequence parallelism wants (SC21 section 4.1).
 void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
   const v1::Run& run = plan_.run;
@@ -76,20 +76,24 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
   const bool sharded = run.parallelism().sequence_parallel();
   const bool scattered = !sharded && run.software().scatter_gather() && plan_.tp > 1;
   const Bytes part(sharded || scattered ? whole / plan_.tp : whole);
-  const double gather = scattered ? collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
-                                                         plan_.layout.PlacementOf(GroupAxis::kTp, at))
-                                  : 0;
   const auto between = [&](std::int64_t from, std::int64_t to) {
     Coordinates sender = at;
     Coordinates receiver = at;
     sender.pp = from;
     receiver.pp = to;
-    return TimeFromSeconds(
-        gather + collectives_.MessageSeconds(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver)));
+    double seconds = collectives_.MessageSeconds(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver));
+    if (scattered) {
+      seconds += collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
+                                      plan_.layout.PlacementOf(GroupAxis::kTp, receiver));
+    }
+    return TimeFromSeconds(seconds);
   };
-  prices.message[kForwardToNext] = prices.message[kBackwardFromNext] = between(at.pp, (at.pp + 1) % plan_.pp);
-  prices.message[kForwardFromPrevious] = prices.message[kBackwardToPrevious] =
-      between((at.pp + plan_.pp - 1) % plan_.pp, at.pp);
+  const std::int64_t next = (at.pp + 1) % plan_.pp;
+  const std::int64_t previous = (at.pp + plan_.pp - 1) % plan_.pp;
+  prices.message[kForwardToNext] = between(at.pp, next);
+  prices.message[kForwardFromPrevious] = between(previous, at.pp);
+  prices.message[kBackwardToPrevious] = between(at.pp, previous);
+  prices.message[kBackwardFromNext] = between(next, at.pp);
 }
 
 void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) const {

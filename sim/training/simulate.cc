@@ -20,6 +20,10 @@ std::size_t Index(TimeClass time_class) { return static_cast<std::size_t>(time_c
 struct Replayable {
   engine::World world;
   std::vector<std::int32_t> unit_of;  // empty: the identity
+
+  std::size_t UnitOf(std::size_t built_unit) const {
+    return unit_of.empty() ? built_unit : static_cast<std::size_t>(unit_of[built_unit]);
+  }
 };
 
 Replayable Refine(const TrainingWorld& built) {
@@ -30,26 +34,29 @@ Replayable Refine(const TrainingWorld& built) {
 
 // --- Steps of the story, in order ------------------------------------------------------------------------------------
 
-void CountFlops(const Plan& plan, Result& result) {
+absl::Status CountFlops(const Plan& plan, Result& result) {
   const std::string& convention = plan.run.simulation().flops_convention();
-  result.model_flops = *workloads::ModelFlops(plan.run, convention, false);
-  result.hardware_flops = *workloads::ModelFlops(plan.run, convention, true);
+  ABSL_ASSIGN_OR_RETURN(result.model_flops, workloads::ModelFlops(plan.run, convention, false));
+  ABSL_ASSIGN_OR_RETURN(result.hardware_flops, workloads::ModelFlops(plan.run, convention, true));
   for (const v1::PeakRate& peak : plan.run.cluster().accelerator().peak()) {
     if (peak.data_type() == plan.run.training().precision()) result.peak = FlopsPerSecond(peak.flops_per_second());
   }
   result.gpus = plan.world;
   result.tokens =
       static_cast<double>(plan.run.training().global_batch()) * static_cast<double>(plan.run.training().seq_len());
+  return absl::OkStatus();
 }
 
-void AccountTime(const Plan& plan, const Replayable& replayed, const engine::Replay& replay, Result& result) {
+void AccountTime(const Plan& plan, const TrainingWorld& built, const Replayable& replayed, const engine::Replay& replay,
+                 Result& result) {
   result.iteration_time = replay.window_end - replay.window_begin;
   result.first_iteration_time = replay.iteration_ends.front();
   result.window_begin = replay.window_begin;
   result.pipeline_ranks.resize(static_cast<std::size_t>(plan.pp));
-  for (std::size_t i = 0; i < replayed.world.units.size(); ++i) {
-    const engine::Unit& unit = replayed.world.units[i];
-    const engine::UnitResult& account = replay.units[i];
+  // By the units that were built: a class of alike units may span pipeline ranks.
+  for (std::size_t i = 0; i < built.world.units.size(); ++i) {
+    const engine::Unit& unit = built.world.units[i];
+    const engine::UnitResult& account = replay.units[replayed.UnitOf(i)];
     const std::int64_t pp = plan.layout.CoordinatesOf(unit.first_rank).pp;
     PipelineRankResult& rank = result.pipeline_ranks[static_cast<std::size_t>(pp)];
     rank.ranks += unit.multiplicity;
@@ -59,7 +66,7 @@ void AccountTime(const Plan& plan, const Replayable& replayed, const engine::Rep
       result.class_sums[c] += sum;
     }
     const Time span = account.pipeline_last_end - account.pipeline_first_start;
-    if (span > Time()) {
+    if (plan.pp > 1 && span > Time()) {
       const double bubble = static_cast<double>((span - account.pipeline_busy).count());
       result.span_bubble_fraction = std::max(result.span_bubble_fraction, bubble / static_cast<double>(span.count()));
     }
@@ -93,8 +100,7 @@ void CollectTraces(const Plan& plan, const TrainingWorld& built, const Replayabl
                    const SimulateOptions& options, const engine::Replay& replay, Result& result) {
   for (const std::int64_t rank : options.traced_ranks) {
     const std::size_t unit = built.UnitOf(plan, rank);
-    const std::int32_t replayed_unit =
-        replayed.unit_of.empty() ? static_cast<std::int32_t>(unit) : replayed.unit_of[unit];
+    const auto replayed_unit = static_cast<std::int32_t>(replayed.UnitOf(unit));
     const auto program = static_cast<std::size_t>(built.world.units[unit].program);
     TracedRank traced{.rank = rank,
                       .pipeline_rank = static_cast<std::int32_t>(plan.layout.CoordinatesOf(rank).pp),
@@ -116,8 +122,7 @@ engine::ReplayOptions OptionsOf(const Plan& plan, const TrainingWorld& built, co
   replay.iterations = static_cast<int>(plan.run.simulation().iterations());
   std::set<std::int32_t> traced;
   for (const std::int64_t rank : options.traced_ranks) {
-    const std::size_t unit = built.UnitOf(plan, rank);
-    traced.insert(replayed.unit_of.empty() ? static_cast<std::int32_t>(unit) : replayed.unit_of[unit]);
+    traced.insert(static_cast<std::int32_t>(replayed.UnitOf(built.UnitOf(plan, rank))));
   }
   replay.traced_units.assign(traced.begin(), traced.end());
   return replay;
@@ -179,16 +184,16 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
 absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& options) {
   ABSL_ASSIGN_OR_RETURN(Plan made, MakePlan(run));
   const auto plan = std::make_shared<const Plan>(std::move(made));
+  Result result;
+  result.plan = plan;
+  ABSL_RETURN_IF_ERROR(CountFlops(*plan, result));
   ABSL_ASSIGN_OR_RETURN(const std::shared_ptr<const PricedWorld> world, PriceWorld(*plan));
   const TrainingWorld& built = world->built;
   const Replayable replayed = Refine(built);
   ABSL_ASSIGN_OR_RETURN(const engine::Replay replay,
                         engine::Run(replayed.world, OptionsOf(*plan, built, replayed, options)));
-  Result result;
-  result.plan = plan;
   result.world = world;
-  CountFlops(*plan, result);
-  AccountTime(*plan, replayed, replay, result);
+  AccountTime(*plan, built, replayed, replay, result);
   AccountMemory(*plan, *world, result);
   CollectTraces(*plan, built, replayed, options, replay, result);
   result.timeline_hash = replay.timeline_hash;

@@ -67,7 +67,7 @@ struct Result {
   double tokens = 0;  // per iteration
   // Rank-picoseconds of the window by class, over all ranks; sums to gpus x iteration_time.
   std::vector<Int128> class_sums = std::vector<Int128>(engine::kTimeClasses);
-  // Largest span bubble of a rank, as a share of its span.
+  // Largest span bubble of a rank, as a share of its span; 0 without a pipeline.
   double span_bubble_fraction = 0;
   std::vector<PipelineRankResult> pipeline_ranks;
   std::int64_t memory_capacity = 0;

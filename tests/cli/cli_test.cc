@@ -288,6 +288,19 @@ TEST_F(CliTest, SpecResolveIsAFixedPoint) {
               HasSubstr("global_batch: 1536"));
 }
 
+// What is read is not overwritten, and nothing is written twice.
+TEST_F(CliTest, OutputsMustDiffer) {
+  const std::string spec = File("run.txtpb", Orrery("spec new").out);
+  const std::string before = Orrery("spec check " + spec).out;
+  EXPECT_EQ(Orrery("simulate " + spec + " -o " + spec).code, 2);
+  EXPECT_EQ(Orrery("simulate " + spec + " --trace " + spec).code, 2);
+  EXPECT_EQ(Orrery("spec check " + spec).out, before);
+  const std::string out = Path("out").string();
+  EXPECT_EQ(Orrery("simulate " + spec + " -o " + out + " --trace " + out).code, 2);
+  EXPECT_EQ(Orrery("simulate " + spec + " --trace-ranks 0").code, 2) << "without --trace";
+  EXPECT_EQ(Orrery("simulate " + spec + " --no-simulator").code, 2) << "without --json";
+}
+
 // --- validate
 
 constexpr const char* kTable =
@@ -320,7 +333,9 @@ TEST_F(CliTest, ValidateBadInput) {
   for (const std::string& arguments : std::vector<std::string>{
            "planets " + table, "runs " + Path("missing.csv").string(), "runs " + broken, "runs " + table + " --where x",
            "runs " + table + " --where planet=x", "runs " + table + " --by planet",
-           "runs " + table + " --where source=nobody", "runs " + table + " --max-median little"}) {
+           "runs " + table + " --where source=nobody", "runs " + table + " --max-median little",
+           "runs " + table + " --max-median ''", "runs " + table + " --max-p90 nan", "runs " + table + " --max-p90 -1",
+           "runs " + table + " --json --csv", "runs " + table + " -o ''"}) {
     const Outcome outcome = Orrery("validate " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_EQ(outcome.out, "") << arguments;

@@ -148,8 +148,46 @@ const std::vector<Case>& Cases() {
        "allowed: up to 9e+17"},
       {"time beyond counting",
        {"cluster.node.nic.bandwidth=1000"},
-       "simulation.iterations",
-       "simulated seconds; allowed: up to 9e+06"},
+       "cluster.node.nic.bandwidth",
+       "simulated seconds, most of them communication; allowed: up to 9e+06"},
+      // One row of queries on one of 100,000 multiprocessors of 1e9 FLOP/s in all, started at the cost of 1e6 keys: 1e5
+      // x
+      // 1e6 x 64 x 4 / (0.5 x 1e9) = 5e4 s forward, in each of 6 layers and 8 micro-batches of 4 iterations.
+      {"attention of few tokens beyond counting",
+       {"training.seq_len=4", "cluster.accelerator.sms=100000", "software.attention_kernel=FLASH_ATTENTION_1",
+        "cluster.accelerator.peak={data_type: BF16 flops_per_second: 1e9}",
+        "cluster.accelerator.profile.attention[0].half_length={value: 1000000}"},
+       "cluster.accelerator.peak",
+       "simulated seconds, most of them multiplications; allowed: up to 9e+06"},
+      // One tile of 65,536 x 65,536 x 1,024 on one of them: 8.8e12 FLOPs at 1e4 FLOP/s.
+      {"products of few tokens beyond counting",
+       {"training.seq_len=4", "cluster.accelerator.sms=100000",
+        "cluster.accelerator.peak={data_type: BF16 flops_per_second: 1e9}",
+        "cluster.accelerator.profile.gemm.tile={m: 65536 n: 65536 efficiency: {value: 1}}"},
+       "cluster.accelerator.peak",
+       "simulated seconds, most of them multiplications; allowed: up to 9e+06"},
+      // The innermost block that an override wrote is not to blame.
+      {"data beyond counting",
+       {"training.data_seconds=86400", "simulation.iterations=1000", "simulation.fold=OFF"},
+       "training.data_seconds",
+       "simulated seconds, most of them loading data; allowed: up to 9e+06"},
+      {"attention kernel without a name",
+       {"cluster.accelerator.profile.attention[0].kernel=\"flash-attention-2\""},
+       "cluster.accelerator.profile.attention[0].kernel",
+       "allowed: one of UNFUSED, FLASH_ATTENTION_1, FLASH_ATTENTION_2"},
+      {"attention kernel that has no times",
+       {"cluster.accelerator.profile.attention[0].kernel=UNFUSED"},
+       "cluster.accelerator.profile.attention[0].kernel",
+       "allowed: a fused kernel, FLASH_ATTENTION_1 or FLASH_ATTENTION_2"},
+      {"more slow GPUs than GPUs",
+       {"parallelism.tp=1", "parallelism.pp=1", "parallelism.dp=1",
+        "perturbation.slow_gpus=[{rank: 0 factor: 2}, {rank: 1 factor: 2}]"},
+       "perturbation.slow_gpus",
+       "allowed: up to 1, each rank once"},
+      {"more than a number holds",
+       {"perturbation.slow_gpus={rank: 99999999999999999999 factor: 2}"},
+       "perturbation.slow_gpus[0].rank",
+       "found 99999999999999999999; allowed: a whole number from 0 to 79999999"},
       {"unknown value", {"training.recompute=PARTIAL"}, "training.recompute", "allowed: one of NONE, SELECTIVE, FULL"},
       {"unspecified value",
        {"training.recompute=RECOMPUTE_UNSPECIFIED"},
@@ -346,6 +384,77 @@ TEST(BadInputTest, DeepAndLongTexts) {
   const std::string closers(100000, '}');
   // 100,000 errors, and those of three missing presets and the missing batch; the first 1,000 are kept.
   EXPECT_THAT(ErrorOf(closers), AllOf(HasSubstr("closes no block"), HasSubstr("\nand 99004 more errors")));
+}
+
+// The profile of the fixture has one kernel; the second is written beside it.
+TEST(BadInputTest, AttentionKernelTwice) {
+  const absl::StatusOr<LoadedRun> loaded = LoadGood();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  v1::Run run = loaded->run;
+  v1::Profile& profile = *run.mutable_cluster()->mutable_accelerator()->mutable_profile();
+  *profile.add_attention() = profile.attention(0);
+  EXPECT_EQ(ResolveRun(run, FixtureOptions()).status().message(),
+            "cluster.accelerator.profile.attention[1].kernel: FLASH_ATTENTION_1 is listed already by attention[0]; "
+            "allowed: once");
+}
+
+// A thousand and one ranks outside of a world of 1,024: fields of the elements up to the thousandth have columns, and
+// errors beyond the thousandth are counted.
+TEST(BadInputTest, LongLists) {
+  std::string text =
+      "model { preset: \"tiny\" } cluster { preset: \"pod\" nodes: 128 } software { preset: \"level\" }\n"
+      "parallelism { dp: 1024 } training { global_batch: 1024 }\nperturbation {\n";
+  for (int i = 0; i <= 1000; ++i) absl::StrAppend(&text, "slow_gpus { rank: ", 1024 + i, " factor: 2 }\n");
+  text += "}\n";
+  const std::string error = ErrorOf(text);
+  EXPECT_THAT(error, HasSubstr("run.txtpb:1003:13: perturbation.slow_gpus[999].rank: found 2023 in a world of 1024"));
+  EXPECT_THAT(error, HasSubstr("\nand 1 more errors"));
+  // The last one alone: the position is that of its block.
+  for (int i = 0; i < 1000; ++i) {
+    const std::string rank = absl::StrCat("rank: ", 1024 + i, " ");
+    text.replace(text.find(rank), rank.size(), absl::StrCat("rank: ", i, " "));
+  }
+  EXPECT_THAT(ErrorOf(text), HasSubstr("run.txtpb:1004:11: perturbation.slow_gpus[1000].rank: found 2024 in a world"));
+}
+
+TEST(BadInputTest, BytesBeyondAscii) {
+  EXPECT_EQ(ErrorOf("\xEF\xBB\xBF" + GoodText()), "");
+  const std::string error = ErrorOf(GoodText() + "\xC3\xA4\xC3\xB6: 3\n");
+  EXPECT_THAT(error,
+              HasSubstr("run.txtpb:6:1: found a character beyond ASCII; allowed: only inside quotes and comments"));
+  EXPECT_THAT(error, Not(HasSubstr("codepoint")));
+  EXPECT_THAT(error, Not(HasSubstr("\xC3")));
+  EXPECT_EQ(ErrorOf(GoodText(), {"name=\xFF"}),
+            "--set name=\\xff: found bytes that are not UTF-8; allowed: path=value in UTF-8");
+  EXPECT_THAT(ErrorOf(GoodText(), {"name"}), HasSubstr("--set name: is no override; allowed: path=value"));
+}
+
+TEST(BadInputTest, SpecPathsThatAreNoFolders) {
+  const TemporaryFolder folder;
+  for (const std::string& path : {std::string(), folder.path() + "/none", folder.Write("file", "x")}) {
+    LoadOptions options = FixtureOptions();
+    options.spec_path.insert(options.spec_path.begin(), path);
+    const auto names_it = HasSubstr(absl::StrCat("spec path \"", path, "\": "));
+    std::vector<SpecError> errors;
+    const absl::Status status = LoadRunFromText(GoodText(), "run.txtpb", options, &errors).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), names_it);
+    EXPECT_EQ(errors.size(), 1u);
+    EXPECT_THAT(std::string(ListPresets("models", options).status().message()), names_it);
+    v1::Model model;
+    EXPECT_THAT(std::string(LoadPreset("tiny", options, &model).message()), names_it);
+  }
+}
+
+// One stage sends no messages that could not be cut; a run on one node uses no NIC.
+TEST(BadInputTest, WhatIsNotUsedIsNotJudged) {
+  const std::vector<std::string> odd = {"parallelism.sequence_parallel=false", "training.seq_len=3",
+                                        "model.hidden=1023", "model.head_dim=64", "model.ffn_hidden=4096"};
+  std::vector<std::string> one_stage = odd;
+  one_stage.push_back("parallelism.pp=1");
+  EXPECT_THAT(ErrorOf(GoodText(), odd), HasSubstr("pipeline messages"));
+  EXPECT_EQ(ErrorOf(GoodText(), one_stage), "");
+  EXPECT_EQ(ErrorOf(GoodText(), {"cluster.node.nic.bandwidth=1000", "parallelism.dp=2"}), "");
 }
 
 std::string FileErrorOf(const std::string& path) {

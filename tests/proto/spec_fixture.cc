@@ -45,7 +45,7 @@ void Fill(google::protobuf::Message* message) {
                            : reflection->SetInt64(message, field, smallest);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
       reflection->SetDouble(message, field, rule.min());
-    } else {
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       reflection->SetString(message, field, "x");
     }
   }
@@ -56,7 +56,7 @@ std::string ConstantsText() {
   Fill(&profile);
   profile.mutable_jitter_sigma()->set_value(0.02);
   v1::AttentionProfile* attention = profile.mutable_attention(0);
-  attention->set_kernel("FLASH_ATTENTION_1");
+  attention->set_kernel(v1::FLASH_ATTENTION_1);
   attention->clear_head_dims();
   attention->add_head_dims(64);
   attention->add_head_dims(128);

@@ -33,9 +33,9 @@ TEST(SummaryTest, NamesEveryFigure) {
   EXPECT_THAT(text, HasSubstr("TP 2, PP 4, DP 4"));
   EXPECT_THAT(text, HasSubstr("schedule 1f1b; 8 micro-batches of 1 x 2,048 tokens"));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("iteration time            ",
-                                           FormatFixed(SecondsFromTime(result.iteration_time), 3), " s")));
+                                           FormatFixed(1e3 * SecondsFromTime(result.iteration_time), 3), " ms")));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("first iteration ",
-                                           FormatFixed(SecondsFromTime(result.first_iteration_time), 3), " s")));
+                                           FormatFixed(1e3 * SecondsFromTime(result.first_iteration_time), 3), " ms")));
   EXPECT_THAT(text, HasSubstr("tokens/s"));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("MFU                       ", FormatPercent(result.Mfu()),
                                            "   convention \"model\", peak 312.0 TFLOP/s")));
@@ -56,6 +56,11 @@ TEST(SummaryTest, NamesEveryFigure) {
   EXPECT_THAT(text, HasSubstr("software level megatron-lm-2022, profile a100, cluster selene, expected jitter of"));
   EXPECT_THAT(text, HasSubstr("spec 0123456789ab, orrery 1.2.3"));
   EXPECT_THAT(text, HasSubstr("tasks of 4 distinct ranks"));
+}
+
+TEST(SummaryTest, NamesStayOnTheirLine) {
+  const v1::Run run = SmallRun({"name=\"two\\nlines \\033[31m\""});
+  EXPECT_THAT(SummaryOf(run, Simulated(run)), HasSubstr("two?lines ?[31m: gpt-1.7b"));
 }
 
 TEST(SummaryTest, SaysWhereItDoesNotFit) {

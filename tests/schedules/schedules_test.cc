@@ -82,7 +82,6 @@ TEST(ParametersTest, NamesValueAndAllowedRange) {
   EXPECT_THAT(Refusal("1f1b", {2, 2, 4, 1}), HasSubstr("chunks = 2, allowed: 1"));
   EXPECT_THAT(Refusal("gpipe", {2, 2, 4, 1}), HasSubstr("chunks = 2, allowed: 1"));
   EXPECT_THAT(Refusal("gpipe", {2, 1, 0, 1}), HasSubstr("micro_batches = 0, allowed: at least 1"));
-  EXPECT_THAT(Refusal("gpipe", {2000000000, 1, 2000000000, 1}), HasSubstr("allowed: at most 20000000 passes"));
   EXPECT_THAT(Refusal("interleaved-1f1b", {1, 2, 4, 1}), HasSubstr("ranks = 1, allowed: at least 2"));
   EXPECT_THAT(Refusal("interleaved-1f1b", {4, 2, 8, 3}),
               HasSubstr("group_size = 3, allowed: ranks (4) to micro_batches (8)"));
@@ -92,6 +91,19 @@ TEST(ParametersTest, NamesValueAndAllowedRange) {
   EXPECT_THAT(
       Refusal("interleaved-1f1b", {4, 2, 11, 4}),
       HasSubstr("micro_batches = 11 leave 3 for the last group of group_size = 4, allowed: 0 or at least ranks (4)"));
+}
+
+// 2^20 passes at most: 2^18 micro-batches on 2 ranks; none with 2^20 stages.
+TEST(ParametersTest, BoundsThePassesOfAllRanks) {
+  EXPECT_TRUE(Generate("1f1b", {2, 1, 1 << 18, 1}).ok());
+  EXPECT_EQ(Refusal("1f1b", {2, 1, (1 << 18) + 1, 1}),
+            "1f1b: micro_batches = 262145 (global_batch / (dp x micro_batch)) on ranks = 2 (pp) with chunks = 1 "
+            "(virtual_stages), allowed: micro_batches up to 262144, for at most 1048576 passes in all, 2 x "
+            "micro_batches x ranks x chunks");
+  EXPECT_THAT(Refusal("interleaved-1f1b", {4, 1 << 10, 129, 4}), HasSubstr("allowed: micro_batches up to 128, for"));
+  EXPECT_THAT(Refusal("gpipe", {1 << 20, 1, 1, 1}), HasSubstr("allowed: fewer ranks or chunks, for"));
+  // Beyond 64 bits.
+  EXPECT_THAT(Refusal("gpipe", {2000000000, 2000000000, 2000000000, 1}), HasSubstr("fewer ranks or chunks"));
 }
 
 // Against the definition of legal group sizes, and every legal schedule is one that Validate accepts.

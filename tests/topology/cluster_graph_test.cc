@@ -103,24 +103,30 @@ TEST(ClusterGraphTest, FewAndManyNicsPerGpu) {
               HasSubstr("cluster.node.nics: found 3; allowed: a divisor or a multiple of node.gpus = 8"));
 }
 
-// The nearest distance that exists stands in for one that does not.
-TEST(ClusterGraphTest, SmallClustersLackDistances) {
+// A distance that no two GPUs of the cluster have costs what it would cost, and counts nothing.
+TEST(ClusterGraphTest, PathsDoNotDependOnWhoTakesThem) {
+  const auto expect_selene = [](const ClusterGraph& graph) {
+    ExpectPath(graph.Between(Distance::kSameNode), 270e9, 0.6e-6, 2);
+    ExpectPath(graph.Between(Distance::kSameLeaf), 24e9, 1.95e-6, 4);
+    ExpectPath(graph.Between(Distance::kOtherLeaf), 24e9, 2.85e-6, 6);
+  };
   v1::Cluster cluster = Selene();
   cluster.set_nodes(20);  // one leaf per rail: no spine
-  ClusterGraph graph = Build(cluster);
-  EXPECT_EQ(graph.Count(DeviceKind::kSpine), 0);
-  EXPECT_EQ(graph.Between(Distance::kOtherLeaf).hops, 4);
+  expect_selene(Build(cluster));
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kSpine), 0);
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kLeaf), 8);
   cluster.set_nodes(1);
-  graph = Build(cluster);
-  EXPECT_EQ(graph.Between(Distance::kOtherLeaf).hops, 2);
-  EXPECT_EQ(graph.Between(Distance::kSameLeaf).hops, 2);
   cluster.mutable_node()->set_gpus(1);
-  EXPECT_EQ(Build(cluster).Between(Distance::kSameNode).hops, 0);
+  expect_selene(Build(cluster));
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kGpu), 1);
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kNvSwitch), 1);
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kNic), 8);
   cluster.set_nodes(40);
-  cluster.mutable_fabric()->set_nodes_per_leaf(1);
-  graph = Build(cluster);
-  EXPECT_EQ(graph.Between(Distance::kSameNode).hops, 6);
-  EXPECT_EQ(graph.Between(Distance::kSameLeaf).hops, 6);
+  cluster.mutable_fabric()->set_nodes_per_leaf(1);  // no two nodes under one leaf
+  expect_selene(Build(cluster));
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kGpu), 40);
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kLeaf), 40 * 8);
+  EXPECT_EQ(Build(cluster).Count(DeviceKind::kSpine), 8);
 }
 
 // A last leaf with fewer nodes is still a leaf: 41 nodes on leaves of 20 are three per rail.

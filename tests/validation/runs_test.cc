@@ -179,9 +179,13 @@ TEST(ValidateRuns, MultiHeadAttentionSpelledOut) {
 
 TEST(ValidateRuns, FailedRowsSayWhatIsWrong) {
   const std::vector<std::pair<Cells, std::string>> failures = {
-      {{{"time_s", ""}}, "time_s: not a positive number"},
-      {{{"time_s", "-1"}}, "time_s: not a positive number"},
-      {{{"time_s", "fast"}}, "time_s: not a positive number"},
+      {{{"time_s", ""}}, "time_s: not a number of seconds"},
+      {{{"time_s", "-1"}}, "time_s: not a number of seconds"},
+      {{{"time_s", "fast"}}, "time_s: not a number of seconds"},
+      {{{"time_s", "inf"}}, "time_s: not a number of seconds"},
+      {{{"pp", "0"}}, "pp: 0; allowed: 1 and more"},
+      {{{"layers", "-9223372036854775808"}}, "layers: -9223372036854775808; allowed: 1 and more"},
+      {{{"sequence_parallel", "true"}}, "sequence_parallel: \"true\"; allowed: yes, no, or blank"},
       {{{"layers", "many"}}, "layers: \"many\"; allowed: an integer, or blank"},
       {{{"global_batch", "6"}}, "global_batch"},  // not a multiple of the micro-batch
       {{{"heads", "63"}}, "heads"},               // not a multiple of tp

@@ -103,6 +103,28 @@ TEST(CollectivePricesTest, CrossingLeavesAddsTheirSwitches) {
   EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 2}), 73e-6 + 0.75 / 20);
 }
 
+// One node to a leaf: no pair of nodes shares one, and every step between nodes goes through two more switches of 1 us:
+// 5 + 20 + 2 us for a message, 70 + 3 x 2 us for a ring of four. More nodes to a leaf are never slower, and more than
+// there are change nothing; nor do they on one node.
+TEST(CollectivePricesTest, OneNodePerLeafCrossesLeavesAtEveryStep) {
+  v1::Cluster cluster = TestCluster();
+  const auto at = [&](std::int64_t nodes, std::int64_t nodes_per_leaf) {
+    cluster.set_nodes(nodes);
+    cluster.mutable_fabric()->set_nodes_per_leaf(nodes_per_leaf);
+    return Make(cluster, TestProfile());
+  };
+  EXPECT_DOUBLE_EQ(at(4, 1).MessageSeconds(kGB, 0, 8), 27e-6 + 1.0 / 20);
+  EXPECT_DOUBLE_EQ(at(4, 1).Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 4}), 76e-6 + 0.75 / 20);
+  EXPECT_DOUBLE_EQ(at(4, 2).Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 2}), 73e-6 + 0.75 / 20);
+  EXPECT_DOUBLE_EQ(at(4, 4).Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 1}), 70e-6 + 0.75 / 20);
+  EXPECT_DOUBLE_EQ(at(4, 4).MessageSeconds(kGB, 0, 24), 25e-6 + 1.0 / 20);
+  EXPECT_EQ(at(4, 1'000'000).MessageSeconds(kGB, 0, 24), at(4, 4).MessageSeconds(kGB, 0, 24));
+  for (const std::int64_t nodes_per_leaf : {1, 2, 1'000'000}) {
+    EXPECT_DOUBLE_EQ(at(1, nodes_per_leaf).MessageSeconds(kGB, 0, 7), 7e-6 + 1.0 / 150);
+    EXPECT_DOUBLE_EQ(at(1, nodes_per_leaf).Seconds(CollectiveType::kAllGather, kGB, kOneNode), 24e-6 + 4.375e-3);
+  }
+}
+
 // 4 : 1 above the leaves. A ring of 8 nodes on 2 leaves leaves each once for 4 nodes: nothing lost. On 4 leaves half is
 // lost, on 8 three quarters.
 TEST(CollectivePricesTest, OversubscriptionCountsByNodesPerLeaf) {

@@ -98,6 +98,54 @@ TEST_F(A100Test, MeasuredAttention) {
   EXPECT_NEAR(prices_.Seconds(op) * 1e6, 6125 * 0.508, 0.02 * 6125 * 0.508);
 }
 
+// What the profile says of 512 tokens, 128-element heads and a causal mask: FlashAttention-1 at 25 %, FlashAttention-2
+// at 50 % of 312 TFLOP/s. 16 x 16 problems fill the chip; of 4 x 4 blocks of 128 x 128 pairs 10 are visible, so that
+// 256 x 10 x 128^2 x 4 x 128 FLOPs take 275 and 138 us.
+TEST_F(A100Test, AttentionOf512Tokens) {
+  Operator op;
+  op.kind = OperatorKind::kAttention;
+  op.attention = {.batch = 16, .heads = 16, .q = 512, .kv = 512, .head_dim = 128};
+  op.kernels = 0;  // no launch floor
+  const double seconds_at_peak = 256.0 * 10 * 128 * 128 * 4 * 128 / 312e12;
+  op.attention.kernel = v1::FLASH_ATTENTION_1;
+  EXPECT_NEAR(prices_.Seconds(op), seconds_at_peak / 0.25, 0.001 * seconds_at_peak / 0.25);
+  op.attention.kernel = v1::FLASH_ATTENTION_2;
+  EXPECT_NEAR(prices_.Seconds(op), seconds_at_peak / 0.50, 0.001 * seconds_at_peak / 0.50);
+}
+
+// Less to see is never slower: windows of 1 to more than the sequence, sequences of 1 to 5,000, on a full and on an
+// idle chip. A window of 1 leaves 16 of the 136 blocks of 2,048 tokens: 16 x (128 + 147) against 136 x 128 + 16 x 147
+// keys, 0.223 of the time.
+TEST_F(A100Test, AttentionIsMonotone) {
+  Operator op;
+  op.kind = OperatorKind::kAttention;
+  for (const std::int64_t heads : {1, 12, 200}) {
+    for (const v1::AttentionKernel kernel : {v1::FLASH_ATTENTION_1, v1::FLASH_ATTENTION_2}) {
+      op.attention = {.kernel = kernel, .batch = 1, .heads = heads, .q = 2048, .kv = 2048, .head_dim = 128};
+      op.kernels = 0;
+      const double whole = prices_.Seconds(op);
+      double before = 0;
+      for (op.attention.window = 1; op.attention.window < 2500; ++op.attention.window) {
+        const double seconds = prices_.Seconds(op);
+        ASSERT_GE(seconds, before) << "window " << op.attention.window;
+        if (op.attention.window == 1 && kernel == v1::FLASH_ATTENTION_2) {
+          EXPECT_NEAR(seconds / whole, 0.223, 0.001);
+        }
+        before = seconds;
+      }
+      EXPECT_DOUBLE_EQ(before, whole);
+      op.attention.window = 0;
+      before = 0;
+      for (std::int64_t length = 1; length < 5000; ++length) {
+        op.attention.q = op.attention.kv = length;
+        const double seconds = prices_.Seconds(op);
+        ASSERT_GE(seconds, before) << "sequence " << length;
+        before = seconds;
+      }
+    }
+  }
+}
+
 // The second generation is faster in either direction, and backward takes longer than forward.
 TEST_F(A100Test, AttentionGenerations) {
   for (const std::int64_t head_dim : {64, 96, 128}) {

@@ -49,12 +49,17 @@ TEST(Attention, HeadDimensions) {
   EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 64)), at16 * 4);
 }
 
-// With a half length of 32, 32 tokens reach half.
-TEST(Attention, ShortSequencesAreSlower) {
+// 32 tokens are four rows that see (1 + 2 + 3 + 4) x 8 / 4 = 20 keys on average: with a half length of 20 they reach
+// half, and with a window of 1, which leaves 8 keys a row, 8 / 28.
+TEST(Attention, RowsWithFewKeysAreLessEfficient) {
   v1::Accelerator toy = ToyAccelerator();
+  workloads::Attention narrow = Problem(32, 16);
+  narrow.window = 1;
   const double fast = Toy(toy).Seconds(Problem(32, 16));
-  toy.mutable_profile()->mutable_attention(0)->mutable_half_length()->set_value(32);
+  const double fast_narrow = Toy(toy).Seconds(narrow);
+  toy.mutable_profile()->mutable_attention(0)->mutable_half_length()->set_value(20);
   EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 16)), fast * 2);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(narrow), fast_narrow * 28 / 8);
 }
 
 // One head of one block of queries occupies one of four multiprocessors: as long as four heads.

@@ -38,7 +38,7 @@ inline v1::Accelerator ToyAccelerator() {
             overhead { value: 0 }
           }
           attention {
-            kernel: "FLASH_ATTENTION_2"
+            kernel: FLASH_ATTENTION_2
             forward_efficiency { value: 0.5 }
             backward_efficiency { value: 0.25 }
             half_length { value: 0 }

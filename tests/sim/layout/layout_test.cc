@@ -135,6 +135,15 @@ TEST(LayoutTest, RegularLayoutsPlaceAllGroupsOfAnAxisAlike) {
             Layout(6, 1, 5, 3, 8, 2).PlacementOf(GroupAxis::kTp, {0, 0, 1, 0}));
 }
 
+// Leaves of 5 nodes, which no power of two divides, matter only once there is more than one: TP 2, DP 8 on nodes of 4.
+TEST(LayoutTest, OneLeafOrNodeForAllIsRegular) {
+  EXPECT_TRUE(Layout(2, 1, 8, 1, 4, 5).IsRegular());
+  EXPECT_FALSE(Layout(2, 1, 8, 2, 4, 5).IsRegular());
+  EXPECT_TRUE(Layout(2, 1, 8, 2, 4, 1'000'000).IsRegular());
+  EXPECT_TRUE(Layout(3, 1, 2, 1, 8, 1).IsRegular());
+  EXPECT_EQ(Layout(2, 1, 8, 2, 4, 1'000'000).PlacementOf(GroupAxis::kDp, {}), (Placement{8, 4, 2, 2, 1}));
+}
+
 // TP 6 on nodes of 8: ranks 0-5 on node 0; 6-11 with two members on node 0 and four on node 1.
 TEST(LayoutTest, StraddlingTensorParallelGroupByHand) {
   const Layout layout(6, 1, 4, 1, 8, 2);

@@ -92,6 +92,7 @@ v1::Run MakeRun(const RunShape& shape) {
   run.mutable_perturbation()->mutable_jitter()->set_mode(v1::NO_JITTER);
   v1::Simulation& simulation = *run.mutable_simulation();
   simulation.set_iterations(3);
+  simulation.set_flops_convention("model");
   simulation.set_fold(v1::ON);
   simulation.set_granularity(v1::CHUNK);
   simulation.set_engine(v1::WORKLIST);

@@ -1,4 +1,5 @@
 // Whole runs from specs: how much is simulated, by formula, and answers that must move in one direction.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -154,6 +155,31 @@ TEST(Directions, AccountsAreWholeToThePicosecond) {
   }
 }
 
+// Units of different pipeline ranks that fold into one class still count for their own: without bubbles the middle
+// ranks of a pipeline are alike.
+TEST(Directions, EveryPipelineRankHasItsAccount) {
+  const v1::Run run = SmallRun({"simulation.without=CAUSE_BUBBLE", "perturbation.slow_gpus={rank: 3 factor: 1.5}"});
+  const Result result = Simulated(run);
+  ASSERT_EQ(result.pipeline_ranks.size(), 4u);
+  for (const PipelineRankResult& rank : result.pipeline_ranks) {
+    EXPECT_EQ(rank.ranks, 8);  // tp 2 x dp 4
+    Int128 sum = 0;
+    for (const Int128 of_class : rank.class_sums) sum += of_class;
+    EXPECT_TRUE(sum == static_cast<Int128>(result.iteration_time.count()) * rank.ranks);
+  }
+}
+
+// Tensor-parallel groups that straddle nodes differently gather a scattered message at different cost; both sides must
+// mean the receiver's: 2 x 2 x 2 ranks on nodes of 3.
+TEST(Directions, ScatteredMessagesCostWhatTheReceiverGathers) {
+  for (const char* mode : {"EAGER", "BLOCKING", "BATCHED"}) {
+    const v1::Run run =
+        SmallRun({"parallelism.sequence_parallel=false", "parallelism.pp=2", "parallelism.dp=2", "parallelism.gpus=8",
+                  "cluster.node.gpus=3", "cluster.node.nics=3", std::string("software.message_mode=") + mode});
+    EXPECT_GT(Simulated(run).iteration_time, Time()) << mode;
+  }
+}
+
 TEST(Directions, SlowerHardwareNeverSpeedsUp) {
   for (const std::vector<std::string>& variant : Variants()) {
     SCOPED_TRACE(::testing::PrintToString(variant));
@@ -208,6 +234,12 @@ TEST(Directions, SampledJitterScattersAroundTheExpected) {
 }
 
 // Unknown schedules and parameters that a schedule refuses are errors, not crashes.
+TEST(Errors, ConventionThatDoesNotExist) {
+  v1::Run run = SmallRun();
+  run.mutable_simulation()->set_flops_convention("6N");
+  EXPECT_THAT(std::string(Simulate(run).status().message()), ::testing::HasSubstr("simulation.flops_convention: "));
+}
+
 TEST(Errors, ScheduleThatDoesNotExistForItsParameters) {
   v1::Run run = SmallRun();
   run.mutable_schedule()->set_name("interleaved-1f1b");
