@@ -19,15 +19,19 @@ std::int64_t CeilLog2(std::int64_t n) {
 }  // namespace
 
 CollectivePrices::CollectivePrices(const topology::ClusterGraph& graph, const v1::CollectiveProfile& profile) {
-  protocols_.push_back({profile.base_latency().value(), profile.intra_step_latency().value(),
-                        profile.inter_step_latency().value(), 1, 1});
-  for (const v1::ProtocolProfile& protocol : profile.protocol()) {
-    protocols_.push_back({protocol.base_latency().value(), protocol.intra_step_latency().value(),
-                          protocol.inter_step_latency().value(), protocol.intra_efficiency().value(),
-                          protocol.inter_efficiency().value()});
-  }
+  // A step takes the profile's time, measured over wires of ordinary length, and at least that of the wire at hand.
+  const topology::Path same_node = graph.Between(Distance::kSameNode);
   const topology::Path same_leaf = graph.Between(Distance::kSameLeaf);
   const topology::Path other_leaf = graph.Between(Distance::kOtherLeaf);
+  const auto intra = [&](const v1::Constant& step) { return std::max(step.value(), same_node.latency_seconds); };
+  const auto inter = [&](const v1::Constant& step) { return std::max(step.value(), same_leaf.latency_seconds); };
+  protocols_.push_back(
+      {profile.base_latency().value(), intra(profile.intra_step_latency()), inter(profile.inter_step_latency()), 1, 1});
+  for (const v1::ProtocolProfile& protocol : profile.protocol()) {
+    protocols_.push_back({protocol.base_latency().value(), intra(protocol.intra_step_latency()),
+                          inter(protocol.inter_step_latency()), protocol.intra_efficiency().value(),
+                          protocol.inter_efficiency().value()});
+  }
   fill_bytes_ = profile.fill_bytes().value();
   tree_efficiency_ = profile.tree_efficiency().value();
   gpus_per_node_ = graph.gpus_per_node();
@@ -41,8 +45,8 @@ CollectivePrices::CollectivePrices(const topology::ClusterGraph& graph, const v1
   // A pair of GPUs does not use more than one NIC, nor more than its share of it.
   const double start = profile.message_latency().value();
   const double nic_message = std::min(nic, nic_share_);
-  message_start_[0] = start + profile.intra_step_latency().value();
-  message_start_[1] = start + profile.inter_step_latency().value();
+  message_start_[0] = start + intra(profile.intra_step_latency());
+  message_start_[1] = start + inter(profile.inter_step_latency());
   message_start_[2] = message_start_[1] + crossing_latency_;
   message_bandwidth_[0] = graph.NvlinkBandwidth().count() * profile.nvlink_message_efficiency().value();
   message_bandwidth_[1] = nic_message;

@@ -21,8 +21,9 @@
 // leaves every node once, so that all NICs which its ranks own on one node together carry `moved`. Every group of the
 // axis runs at the same time, so a rank owns NICs of node / GPUs of node; the node with fewest ranks decides. Across
 // leaf switches a ring of N / L nodes per leaf leaves each leaf once; the leaf's uplinks are shared by that many nodes,
-// so that oversubscription up to N / L costs nothing. Step latencies include the way over one leaf; every further
-// switch of the graph on the way between leaves adds its latency to the steps that cross them.
+// so that oversubscription up to N / L costs nothing. Step latencies of the profile include the way inside a node or
+// over one leaf; where the graph's is longer than the whole step, it counts instead. Every further switch of the graph
+// on the way between leaves adds its latency to the steps that cross them.
 //
 // Message: start + one step + bytes / bandwidth, where the bandwidth is a share of NVLink or of one NIC, over that
 // uplink.

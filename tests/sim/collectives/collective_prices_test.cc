@@ -66,6 +66,19 @@ TEST(CollectivePricesTest, OneMemberPerNodeHasItsShareOfTheNics) {
   EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 1}), 70e-6 + 0.75 / 20);
 }
 
+// A wire longer than a step of the profile counts instead of it: NICs of 29 us and a hop of 1 us make steps between
+// nodes 30 us instead of 20, NVLinks of 3 us make those inside 3 instead of 2: 10 + 28 x 3 + 3 x 30 = 184 us. A message
+// starts 5 us and a step.
+TEST(CollectivePricesTest, LongWiresCountInsteadOfSteps) {
+  v1::Cluster cluster = TestCluster();
+  cluster.mutable_node()->mutable_nvlink()->set_latency(3e-6);
+  cluster.mutable_node()->mutable_nic()->set_latency(29e-6);
+  const CollectivePrices prices = Make(cluster, TestProfile());
+  EXPECT_DOUBLE_EQ(prices.Seconds(CollectiveType::kAllGather, kGB, {32, 4, 8, 8, 1}), 184e-6 + 31.0 / 32 / 160);
+  EXPECT_DOUBLE_EQ(prices.MessageSeconds(Bytes(0), 0, 8), 35e-6);
+  EXPECT_DOUBLE_EQ(prices.MessageSeconds(Bytes(0), 0, 1), 8e-6);
+}
+
 // Four NICs for eight GPUs: half a NIC each.
 TEST(CollectivePricesTest, FewerNicsThanGpusAreShared) {
   v1::Cluster cluster = TestCluster();
