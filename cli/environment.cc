@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "sim/training/plan.h"
+
 namespace orrery::cli {
 
 spec::LoadOptions LoadOptionsOf(const std::vector<std::string>& spec_path, const std::vector<std::string>& overrides) {
-  spec::LoadOptions options{.spec_path = spec_path, .overrides = overrides};
+  spec::LoadOptions options{.spec_path = spec_path, .overrides = overrides, .check = training::ProblemsOf};
   std::error_code error;
   const std::filesystem::path binary = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path installed = binary.parent_path().parent_path() / "share/orrery/specs";

@@ -39,8 +39,8 @@ void AddOutput(CLI::App* command, std::string* output) {
 
 // Flags that are sugar for --set simulation.*.
 void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
-  const auto sugar = [&](const char* flag, const char* field, std::vector<std::pair<std::string, std::string>> values,
-                         const char* help) {
+  const auto sugar = [&](const char* flag, const char* field,
+                         const std::vector<std::pair<std::string, std::string>>& values, const char* help) {
     std::vector<std::string> names;
     for (const auto& value : values) names.push_back(value.first);
     command

@@ -32,6 +32,7 @@ class Checker {
     CheckAttentionProfile();
     CheckAttention();
     CheckSlowGpus();
+    CheckOverlapRules();
   }
 
  private:
@@ -223,6 +224,35 @@ class Checker {
            absl::StrCat("no kernel of ", v1::AttentionKernel_Name(entry.kernel()), " has heads of ",
                         run_.model().head_dim(), " elements; allowed: up to ", largest,
                         ", or attention_kernel UNFUSED"));
+    }
+  }
+
+  // Data-parallel communication runs beside the first forward passes (parameters) and the last backward passes
+  // (gradients), and nowhere else.
+  void CheckOverlapRules() {
+    std::map<v1::PassKind, int> first;
+    const auto& rules = run_.software().overlap_rules();
+    for (int i = 0; i < rules.size(); ++i) {
+      const v1::OverlapRule& rule = rules[i];
+      const std::string path = absl::StrCat("software.overlap_rules[", i, "]");
+      const Paths paths = {path + ".micro_batches", path + ".pass", path + ".axis"};
+      if (!Good(paths)) continue;
+      const bool gathers = rule.pass() == v1::FORWARD && rule.micro_batches() == v1::FIRST;
+      const bool reduces = rule.pass() == v1::BACKWARD && rule.micro_batches() == v1::LAST;
+      const auto [it, is_new] = first.emplace(rule.pass(), i);
+      if (rule.axis() != v1::DP || !(gathers || reduces)) {
+        const Paths culprits =
+            rule.axis() != v1::DP ? Paths{path + ".axis"} : Paths{path + ".micro_batches", path + ".pass"};
+        Fail(
+            culprits,
+            absl::StrCat("no communication of ", v1::Axis_Name(rule.axis()), " runs beside ",
+                         v1::PassKind_Name(rule.pass()), " passes of the ", v1::MicroBatches_Name(rule.micro_batches()),
+                         " micro-batches; allowed: DP beside FORWARD passes of the FIRST or BACKWARD passes of "
+                         "the LAST"));
+      } else if (!is_new) {
+        Fail(paths, absl::StrCat("a rule for ", v1::PassKind_Name(rule.pass()),
+                                 " passes stands already in overlap_rules[", it->second, "]; allowed: one"));
+      }
     }
   }
 

@@ -52,6 +52,14 @@ absl::Status CheckSpecPath(const LoadOptions& options, std::vector<SpecError>* e
   return absl::OkStatus();
 }
 
+void ReportProblems(const std::vector<FieldProblem>& problems, const Origins& origins, Diagnostics* diagnostics) {
+  for (const FieldProblem& problem : problems) {
+    const bool known = std::any_of(problem.fields.begin(), problem.fields.end(),
+                                   [&](const std::string& field) { return diagnostics->IsBad(field); });
+    if (!known) diagnostics->ErrorAtWriter(origins, problem.fields, problem.message);
+  }
+}
+
 // What the user wrote -> resolved and checked. `origins` says where; diagnostics may hold errors of reading already.
 absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diagnostics, const LoadOptions& options,
                                   std::vector<SpecError>* errors) {
@@ -72,6 +80,7 @@ absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diag
   FillDefaults(&run, origins, &diagnostics);
   CheckRules(run, "", origins, &diagnostics);
   CheckAcrossFields(run, origins, &diagnostics);
+  if (options.check) ReportProblems(options.check(run), origins, &diagnostics);
   if (diagnostics.ok()) CheckLimits(run, origins, &diagnostics);
   ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, errors));
 

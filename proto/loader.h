@@ -11,6 +11,7 @@
 #ifndef ORRERY_PROTO_LOADER_H_
 #define ORRERY_PROTO_LOADER_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,12 @@
 
 namespace orrery::spec {
 
+// Something that a layer above finds wrong with a run. It is reported at the first of `fields` that somebody wrote.
+struct FieldProblem {
+  std::vector<std::string> fields;
+  std::string message;
+};
+
 struct LoadOptions {
   // Folders that hold models/, accelerators/, clusters/, software/ and profiles/; an earlier one hides a later one. The
   // users' own come first, the shipped specs/ last. Each must exist.
@@ -30,6 +37,9 @@ struct LoadOptions {
   // "perturbation.slow_gpus[0].factor=1.2". They are applied in this order as if the user had written them in the file,
   // those with an index after the presets are known.
   std::vector<std::string> overrides;
+  // What the schema does not know. Called with every run, also with one in which other things are wrong; a problem is
+  // not reported where one of its fields is wrong already.
+  std::function<std::vector<FieldProblem>(const v1::Run&)> check = nullptr;
 };
 
 // One thing that is wrong with a spec.

@@ -82,7 +82,9 @@ class RankWriter {
     static constexpr std::array<std::string_view, training::kStreams> kStreamNames = {"compute", "data-parallel",
                                                                                       "input"};
     for (int stream = 0; stream < training::kStreams; ++stream) {
-      Meta("thread_name", stream, kStreamNames[static_cast<std::size_t>(stream)]);
+      const bool used = std::any_of(rank_.spans.begin(), rank_.spans.end(),
+                                    [&](const TracedSpan& span) { return span.stream == stream; });
+      if (used) Meta("thread_name", stream, kStreamNames[static_cast<std::size_t>(stream)]);
     }
     for (std::size_t first = 0, end = 0; first < rank_.spans.size(); first = end) {
       end = GroupEnd(first);

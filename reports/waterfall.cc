@@ -73,7 +73,10 @@ absl::StatusOr<Waterfall> MakeWaterfall(const v1::Run& run, const training::Resu
   const double ideal_seconds = result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());
   waterfall.remainder = before - TimeFromSeconds(ideal_seconds);
   waterfall.remainder_mfu = 1 - mfu_before;
-  if (waterfall.remainder < Time()) waterfall.remainder_note = "the convention counts FLOPs that are not executed";
+  // Prices are rounded one by one: less than a nanosecond says nothing.
+  if (waterfall.remainder < Time() - TimeFromSeconds(1e-9)) {
+    waterfall.remainder_note = "the convention counts FLOPs that are not executed";
+  }
   return waterfall;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "orrery/v1/run.pb.h"
+#include "proto/loader.h"
 #include "schedules/schedule.h"
 #include "sim/layout/layout.h"
 #include "workloads/transformer.h"
@@ -37,8 +38,11 @@ struct Plan {
   bool IsLastStage(std::int32_t stage) const { return stage + 1 == static_cast<std::int32_t>(stages.size()); }
 };
 
-// INVALID_ARGUMENT ("schedule: ...") where the schedule does not exist for these parameters, or FLOPs have no such
-// convention.
+// What is wrong with a run beyond the schema: a schedule that does not exist, or not for these parameters; an unknown
+// FLOP convention. For spec::LoadOptions::check, so that it is reported with everything else and where it was written.
+std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run);
+
+// INVALID_ARGUMENT joins the problems.
 absl::StatusOr<Plan> MakePlan(const v1::Run& run);
 
 }  // namespace orrery::training

@@ -264,8 +264,10 @@ void Builder::FinishGradients() {
     writer_.Add(barrier);
   }
   if (prices_.slowest_wait > Time()) {
-    writer_.Add(writer_.Local(kCompute, writer_.Label({.role = OpRole::kSlowestWait}), TimeClass::kWaitDp,
-                              prices_.slowest_wait, 0));
+    // Other replicas, or, where there are none, other pipeline ranks.
+    const TimeClass missing = plan_.dp > 1 ? TimeClass::kWaitDp : TimeClass::kBubble;
+    writer_.Add(
+        writer_.Local(kCompute, writer_.Label({.role = OpRole::kSlowestWait}), missing, prices_.slowest_wait, 0));
   }
 }
 

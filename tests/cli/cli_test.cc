@@ -159,7 +159,7 @@ TEST_F(CliTest, OutputThatCannotBeWritten) {
       EXPECT_THAT(outcome.err, HasSubstr(path));
     }
   }
-  if (geteuid() == 0) return;  // root may write anywhere
+  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
   fs::permissions(Path("folder"), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_EQ(Orrery(command + " -o " + Path("folder").string() + "/out").code, 2);
 }
@@ -213,7 +213,7 @@ TEST_F(CliTest, FilesThatAreNoSpec) {
     }
   }
   EXPECT_EQ(Orrery("simulate /dev/null").code, 2);
-  if (geteuid() == 0) return;  // root may read anything
+  if (geteuid() == 0) GTEST_SKIP() << "root may read anything";
   const std::string unreadable = File("unreadable.txtpb", "name: \"x\"\n");
   fs::permissions(unreadable, fs::perms::none);
   EXPECT_EQ(Orrery("simulate " + unreadable).code, 2);
@@ -286,6 +286,20 @@ TEST_F(CliTest, SpecResolveIsAFixedPoint) {
   EXPECT_EQ(Orrery("simulate " + once + flags).out, Orrery("simulate " + example + flags).out);
   EXPECT_THAT(Orrery("spec resolve " + example + " --set training.global_batch=1536").out,
               HasSubstr("global_batch: 1536"));
+}
+
+// Schedules and conventions are known to layers above the loader; what is wrong with them stands among the other
+// errors, where it was written.
+TEST_F(CliTest, ErrorsOfAllLayersTogether) {
+  const std::string spec = File("run.txtpb", Orrery("spec new").out);
+  const Outcome outcome = Orrery(
+      "spec check " + spec + " --set schedule.name=1f1 --set training.seq_len=0 --set simulation.flops_convention=6N");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--set schedule.name=1f1: schedule.name: no schedule is called \"1f1\""),
+                                 HasSubstr("training.seq_len: "),
+                                 HasSubstr("simulation.flops_convention: no FLOP convention is called \"6N\"")));
+  EXPECT_THAT(Orrery("spec check " + spec + " --set schedule.name=interleaved-1f1b --set schedule.group_size=1").err,
+              HasSubstr("--set schedule.group_size=1: schedule.group_size: interleaved-1f1b: "));
 }
 
 // What is read is not overwritten, and nothing is written twice.

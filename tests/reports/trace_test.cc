@@ -90,7 +90,7 @@ void ExpectWellFormed(const Trace& trace, Time window) {
 Trace TraceOf(const v1::Run& run, const std::vector<std::int64_t>& ranks, Time* window = nullptr) {
   const training::Result result = Simulated(run, {.traced_ranks = ranks});
   if (window != nullptr) *window = result.iteration_time;
-  const Trace trace = Parse(TraceJson(result));
+  Trace trace = Parse(TraceJson(result));
   ExpectWellFormed(trace, result.iteration_time);
   return trace;
 }

@@ -247,7 +247,7 @@ TEST(Errors, ScheduleThatDoesNotExistForItsParameters) {
   run.mutable_schedule()->set_group_size(3);
   const absl::StatusOr<Result> result = Simulate(run);
   ASSERT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(result.status().message()).find("schedule: "), std::string::npos) << result.status();
+  EXPECT_NE(std::string(result.status().message()).find("schedule.group_size: "), std::string::npos) << result.status();
 }
 
 }  // namespace
