@@ -86,7 +86,7 @@ class Builder {
       boost::add_edge(first_leaf[rail], spine, uplink, graph_);
       boost::add_edge(other_leaf[rail], spine, uplink, graph_);
     }
-    return std::move(graph_);
+    return graph_;
   }
 
   // GPU 0 of the first node, and one GPU at each distance from it.

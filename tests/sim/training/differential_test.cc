@@ -211,7 +211,7 @@ void ExpectSameTimeline(const engine::Replay& a, const engine::Replay& b) {
 engine::Replay CheckGranularity(const Case& drawn, v1::Granularity granularity) {
   const Built unfolded(drawn, v1::OFF, granularity);
   EXPECT_EQ(static_cast<std::int64_t>(unfolded.world.units.size()), unfolded.plan.world);
-  const engine::Replay worklist = Replayed(unfolded.world, engine::EngineKind::kWorklist);
+  engine::Replay worklist = Replayed(unfolded.world, engine::EngineKind::kWorklist);
   const engine::testing::LongestPath longest = *engine::testing::FindLongestPath(unfolded.world, kIterations);
   EXPECT_EQ(worklist.timeline_hash, longest.timeline_hash);
   // The longest path goes one iteration further.
