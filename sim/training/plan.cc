@@ -24,13 +24,15 @@ std::vector<workloads::ChunkShape> StageShapes(const v1::Run& run) {
 
 // What the schedule depends on; nullopt where the run is too broken to say.
 std::optional<schedules::Parameters> ParametersOf(const v1::Run& run) {
-  const std::int64_t sequences = run.parallelism().dp() * run.training().micro_batch();
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto in_range = [](std::int64_t value) { return value >= 1 && value <= kMost; };
-  if (sequences < 1 || !in_range(run.parallelism().pp()) || !in_range(run.parallelism().virtual_stages()) ||
-      !in_range(run.training().global_batch() / sequences) || !in_range(run.schedule().group_size())) {
+  if (!in_range(run.parallelism().dp()) || !in_range(run.training().micro_batch()) ||
+      !in_range(run.parallelism().pp()) || !in_range(run.parallelism().virtual_stages()) ||
+      !in_range(run.schedule().group_size())) {
     return std::nullopt;
   }
+  const std::int64_t sequences = run.parallelism().dp() * run.training().micro_batch();
+  if (!in_range(run.training().global_batch() / sequences)) return std::nullopt;
   return schedules::Parameters{.ranks = static_cast<std::int32_t>(run.parallelism().pp()),
                                .chunks = static_cast<std::int32_t>(run.parallelism().virtual_stages()),
                                .micro_batches = static_cast<std::int32_t>(run.training().global_batch() / sequences),

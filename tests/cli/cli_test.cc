@@ -298,6 +298,11 @@ TEST_F(CliTest, ErrorsOfAllLayersTogether) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--set schedule.name=1f1: schedule.name: no schedule is called \"1f1\""),
                                  HasSubstr("training.seq_len: "),
                                  HasSubstr("simulation.flops_convention: no FLOP convention is called \"6N\"")));
+  // Numbers too large to multiply are judged by their own rules alone.
+  const std::string largest = "9223372036854775807";
+  EXPECT_THAT(
+      Orrery("spec check " + spec + " --set parallelism.dp=" + largest + " --set training.micro_batch=" + largest).err,
+      AllOf(HasSubstr("parallelism.dp: "), HasSubstr("training.micro_batch: "), Not(HasSubstr("schedule"))));
   EXPECT_THAT(Orrery("spec check " + spec + " --set schedule.name=interleaved-1f1b --set schedule.group_size=1").err,
               HasSubstr("--set schedule.group_size=1: schedule.group_size: interleaved-1f1b: "));
 }
