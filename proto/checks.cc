@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -26,9 +27,12 @@ class Checker {
     CheckBatch();
     CheckTensorParallelism();
     CheckSequenceParallelism();
+    CheckSharding();
+    CheckPrecision();
     CheckStages();
     CheckMessages();
     CheckPeaks();
+    CheckGemmProfile();
     CheckAttentionProfile();
     CheckAttention();
     CheckSlowGpus();
@@ -98,7 +102,46 @@ class Checker {
       }
     };
     divides("heads", run_.model().heads());
+    CheckKeyValueHeads();
     divides("ffn_hidden", run_.model().ffn_hidden());
+  }
+
+  // Tensor-parallel ranks beyond the number of key and value heads hold copies of them.
+  void CheckKeyValueHeads() {
+    const Paths paths = {"model.kv_heads", "model.heads", "parallelism.tp"};
+    if (!Good(paths)) return;
+    const std::int64_t kv = run_.model().kv_heads();
+    const std::int64_t tp = parallelism_.tp();
+    if (run_.model().heads() % kv != 0) {
+      Fail({"model.kv_heads", "model.heads"},
+           absl::StrCat("kv_heads = ", kv, " does not divide heads = ", run_.model().heads(), "; allowed: a divisor of ",
+                        run_.model().heads()));
+    } else if (kv % tp != 0 && tp % kv != 0) {
+      Fail(paths, absl::StrCat("kv_heads = ", kv, " can be neither shared nor copied evenly by tp = ", tp,
+                               "; allowed: a divisor or a multiple of ", tp));
+    }
+  }
+
+  void CheckSharding() {
+    if (Good({"parallelism.shard_ranks", "parallelism.dp"}) && parallelism_.dp() % parallelism_.shard_ranks() != 0) {
+      Fail({"parallelism.shard_ranks", "parallelism.dp"},
+           absl::StrCat("shard_ranks = ", parallelism_.shard_ranks(), " does not divide dp = ", parallelism_.dp(),
+                        "; allowed: a divisor of ", parallelism_.dp()));
+    }
+    if (Good({"parallelism.zero_stage", "parallelism.pp"}) && parallelism_.zero_stage() == 3 && parallelism_.pp() > 1) {
+      Fail({"parallelism.zero_stage", "parallelism.pp"},
+           absl::StrCat("zero_stage = 3 gathers parameters for every pass, pp = ", parallelism_.pp(),
+                        " keeps them on a stage; allowed: zero_stage up to 2, or pp = 1"));
+    }
+  }
+
+  void CheckPrecision() {
+    if (Good({"training.precision"}) && run_.training().precision() == v1::FP8) {
+      Fail({"training.precision"}, "found FP8, which has kernel prices but no training recipe; allowed: FP16, BF16, FP32");
+    }
+    if (Good({"training.gradient_type"}) && run_.training().gradient_type() == v1::FP8) {
+      Fail({"training.gradient_type"}, "found FP8; allowed: FP16, BF16, FP32");
+    }
   }
 
   void CheckSequenceParallelism() {
@@ -119,10 +162,8 @@ class Checker {
     if (!Good({"parallelism.virtual_stages", "parallelism.pp"})) return;
     if (chunks > 1 && parallelism_.pp() == 1) {
       Fail(paths, absl::StrCat("virtual_stages = ", chunks, " with pp = 1; allowed: 1, or pp from 2"));
-    } else if (Good({"model.layers"}) && run_.model().layers() % (parallelism_.pp() * chunks) != 0) {
-      Fail(chunks > 1 ? paths : Paths{"parallelism.pp", "model.layers"},
-           absl::StrCat("model.layers = ", run_.model().layers(), " do not divide by pp x virtual_stages = ",
-                        parallelism_.pp(), " x ", chunks, "; allowed: a product that divides ", run_.model().layers()));
+    } else if (Good({"model.layers"})) {
+      CheckStageLayers(parallelism_.pp() * chunks, chunks > 1 ? paths : Paths{"parallelism.pp", "model.layers"});
     }
     const std::string& schedule = run_.schedule().name();
     if (chunks > 1 && (schedule == "1f1b" || schedule == "gpipe")) {
@@ -134,6 +175,31 @@ class Checker {
       Fail({"software.message_mode", "parallelism.virtual_stages"},
            absl::StrCat("found BLOCKING with virtual_stages = ", chunks,
                         "; allowed: EAGER, BATCHED, or virtual_stages: 1"));
+    }
+  }
+
+  void CheckStageLayers(std::int64_t stages, const Paths& paths) {
+    const auto& layers = parallelism_.stage_layers();
+    if (layers.empty()) {
+      const std::string degrees =
+          absl::StrCat("pp x virtual_stages = ", parallelism_.pp(), " x ", parallelism_.virtual_stages());
+      if (Good({"parallelism.layer_split"}) && parallelism_.layer_split() != v1::EQUAL) {
+        Fail(paths, absl::StrCat("model.layers = ", run_.model().layers(), " are too few for ", degrees, " with ",
+                                 v1::LayerSplit_Name(parallelism_.layer_split()), "; allowed: fewer stages"));
+      } else {
+        Fail(paths, absl::StrCat("model.layers = ", run_.model().layers(), " do not divide by ", degrees,
+                                 "; allowed: a product that divides ", run_.model().layers(),
+                                 ", stage_layers, or another layer_split"));
+      }
+      return;
+    }
+    if (!Good({"parallelism.stage_layers"})) return;
+    std::int64_t sum = 0;
+    for (const std::int64_t count : layers) sum += count;
+    if (layers.size() != stages || sum != run_.model().layers()) {
+      Fail({"parallelism.stage_layers"},
+           absl::StrCat("lists ", layers.size(), " stages with ", sum, " layers; allowed: pp x virtual_stages = ", stages,
+                        " stages with model.layers = ", run_.model().layers()));
     }
   }
 
@@ -173,20 +239,46 @@ class Checker {
     }
   }
 
+  // A data type stands in one entry at most, and the run's in one of them.
+  void CheckGemmProfile() {
+    std::map<int, int> first;
+    const auto& entries = run_.cluster().accelerator().profile().gemm();
+    if (!Good({"cluster.accelerator.profile", "cluster.accelerator.profile.gemm"})) return;
+    for (int i = 0; i < entries.size(); ++i) {
+      const std::string path = absl::StrCat("cluster.accelerator.profile.gemm[", i, "].data_types");
+      for (const int type : entries[i].data_types()) {
+        const auto [it, is_new] = first.emplace(type, i);
+        if (!is_new) {
+          Fail({path}, absl::StrCat(v1::DataType_Name(type), " is served already by gemm[", it->second,
+                                    "]; allowed: once"));
+        }
+      }
+    }
+    if (entries.empty() || !Good({"training.precision"}) || first.contains(run_.training().precision())) return;
+    std::vector<std::string> names;
+    for (const auto& [type, entry] : first) names.push_back(v1::DataType_Name(type));
+    Fail({"training.precision", "cluster.accelerator.profile.gemm"},
+         absl::StrCat("the accelerator's profile has no GEMM times for ",
+                      v1::DataType_Name(run_.training().precision()), "; allowed: one of ", absl::StrJoin(names, ", ")));
+  }
+
   void CheckAttentionProfile() {
-    std::map<v1::AttentionKernel, int> first;
+    std::map<std::pair<int, int>, int> first;  // kernel, data type
     const auto& entries = run_.cluster().accelerator().profile().attention();
     for (int i = 0; i < entries.size(); ++i) {
       const std::string path = absl::StrCat("cluster.accelerator.profile.attention[", i, "].kernel");
       if (!Good({path})) continue;
       const std::string& name = v1::AttentionKernel_Name(entries[i].kernel());
-      const auto [it, is_new] = first.emplace(entries[i].kernel(), i);
       if (entries[i].kernel() == v1::UNFUSED) {
-        Fail({path},
-             "found UNFUSED, which is priced as GEMMs and a softmax; allowed: a fused kernel, "
-             "FLASH_ATTENTION_1 or FLASH_ATTENTION_2");
-      } else if (!is_new) {
-        Fail({path}, absl::StrCat(name, " is listed already by attention[", it->second, "]; allowed: once"));
+        Fail({path}, "found UNFUSED, which is priced as GEMMs and a softmax; allowed: a fused kernel, as FLASH_ATTENTION_2");
+        continue;
+      }
+      for (const int type : entries[i].data_types()) {
+        const auto [it, is_new] = first.emplace(std::pair(entries[i].kernel(), type), i);
+        if (!is_new) {
+          Fail({path}, absl::StrCat(name, " is listed already by attention[", it->second, "] for ",
+                                    v1::DataType_Name(type), "; allowed: once"));
+        }
       }
     }
   }
@@ -198,21 +290,23 @@ class Checker {
       if (Good({"model.attention_window"}) && run_.model().attention_window() > 0) {
         Fail({"model.attention_window", "software.attention_kernel"},
              absl::StrCat("a window of ", run_.model().attention_window(),
-                          " tokens with attention kernel UNFUSED, which computes all scores; allowed: 0, or kernel "
-                          "FLASH_ATTENTION_1 or FLASH_ATTENTION_2"));
+                          " tokens with attention kernel UNFUSED, which computes all scores; allowed: 0, or a fused "
+                          "kernel as FLASH_ATTENTION_2"));
       }
       return;  // priced as GEMMs and a softmax
     }
     if (!Good({"cluster.accelerator.profile.attention"})) return;
     std::vector<std::string> names;
     for (const v1::AttentionProfile& entry : run_.cluster().accelerator().profile().attention()) {
-      if (entry.kernel() == kernel) return CheckHeadDim(entry);
-      names.push_back(v1::AttentionKernel_Name(entry.kernel()));
+      const bool serves = std::find(entry.data_types().begin(), entry.data_types().end(),
+                                    static_cast<int>(run_.training().precision())) != entry.data_types().end();
+      if (entry.kernel() == kernel && serves) return CheckHeadDim(entry);
+      if (serves) names.push_back(v1::AttentionKernel_Name(entry.kernel()));
     }
     names.push_back("UNFUSED");
     Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},
-         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel),
-                      "; allowed: one of ", absl::StrJoin(names, ", ")));
+         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel), " for ",
+                      v1::DataType_Name(run_.training().precision()), "; allowed: one of ", absl::StrJoin(names, ", ")));
   }
 
   // Smaller heads are padded to the next size that has a kernel; larger ones have none.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/suggest.h"
+#include "proto/layer_split.h"
 
 namespace orrery::spec {
 namespace {
@@ -77,8 +78,43 @@ void FillParallelism(const v1::SoftwareDefaults& level, v1::Parallelism* paralle
   ORRERY_DEFAULT(parallelism, virtual_stages, 1);
   FillWorld(parallelism, origins, diagnostics);
   ORRERY_DEFAULT_FROM("parallelism", parallelism, zero_stage, level);
+  if (parallelism->has_dp()) {
+    ORRERY_DEFAULT(parallelism, shard_ranks, parallelism->dp());
+  } else if (!parallelism->has_shard_ranks()) {
+    diagnostics->MarkBad("parallelism.shard_ranks");
+  }
   if (parallelism->tp() == 1) ORRERY_DEFAULT(parallelism, sequence_parallel, false);
   ORRERY_DEFAULT_FROM("parallelism", parallelism, sequence_parallel, level);
+}
+
+// Stages of the pipeline, or 0 where a degree is out of its range.
+std::int64_t Stages(const v1::Parallelism& parallelism) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (parallelism.pp() < 1 || parallelism.virtual_stages() < 1) return 0;
+  if (parallelism.pp() > kMost / parallelism.virtual_stages()) return 0;
+  return parallelism.pp() * parallelism.virtual_stages();
+}
+
+// Layers that divide are split equally, others as the software level does; checks.cc says where that does not exist.
+void FillStages(const v1::Model& model, const v1::SoftwareDefaults& level, v1::Parallelism* parallelism,
+                Diagnostics* diagnostics) {
+  const std::int64_t stages = Stages(*parallelism);
+  if (stages > 0 && model.layers() % stages == 0) ORRERY_DEFAULT(parallelism, layer_split, v1::EQUAL);
+  ORRERY_DEFAULT_FROM("parallelism", parallelism, layer_split, level);
+  if (stages == 0 || parallelism->stage_layers_size() > 0) return;
+  for (const std::int64_t layers : SplitLayers(parallelism->layer_split(), model.layers(), stages)) {
+    parallelism->add_stage_layers(layers);
+  }
+}
+
+void FillLink(v1::Link* link) {
+  if (link->has_efficiency()) ORRERY_DEFAULT(link, message_efficiency, link->efficiency());
+}
+
+// The level says how the host issues kernels, the profile what that takes.
+void FillHost(const v1::HostProfile& host, v1::Software* software) {
+  const v1::Constant& issue = software->host_issue() == v1::GRAPH_ISSUE ? host.graph_issue() : host.eager_issue();
+  if (issue.has_value()) ORRERY_DEFAULT(software, issue_seconds, issue.value());
 }
 
 void FillTraining(const v1::SoftwareDefaults& level, v1::Training* training, Diagnostics* diagnostics) {
@@ -90,6 +126,9 @@ void FillTraining(const v1::SoftwareDefaults& level, v1::Training* training, Dia
   ORRERY_DEFAULT_FROM("training", training, dropout, level);
   ORRERY_DEFAULT_FROM("training", training, optimizer, level);
   ORRERY_DEFAULT(training, data_seconds, 0);
+  if (training->recompute() == v1::SELECTIVE && training->recompute_modules_size() == 0) {
+    training->add_recompute_modules(v1::CORE_ATTENTION);
+  }
 }
 
 void FillSchedule(const v1::SoftwareDefaults& level, const v1::Parallelism& parallelism, v1::Schedule* schedule,
@@ -138,9 +177,19 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
   } else if (!model->has_ffn_hidden()) {
     diagnostics->MarkBad(JoinPath(path, "ffn_hidden"));
   }
+  if (model->heads() >= 1) {
+    ORRERY_DEFAULT(model, kv_heads, model->heads());
+  } else if (!model->has_kv_heads()) {
+    diagnostics->MarkBad(JoinPath(path, "kv_heads"));
+  }
   ORRERY_DEFAULT(model, block, v1::SERIAL);
   ORRERY_DEFAULT(model, activation, v1::GELU);
+  ORRERY_DEFAULT(model, gated_mlp, false);
   ORRERY_DEFAULT(model, positions, v1::LEARNED);
+  ORRERY_DEFAULT(model, rotary_fraction, 1);
+  ORRERY_DEFAULT(model, norm, v1::LAYER_NORM);
+  ORRERY_DEFAULT(model, biases, true);
+  ORRERY_DEFAULT(model, embedding_norm, false);
   ORRERY_DEFAULT(model, attention_window, 0);
   ORRERY_DEFAULT(model, tied_embeddings, true);
 }
@@ -172,6 +221,10 @@ void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics
   const v1::SoftwareDefaults& level = run->software().defaults();
   if (run->has_model()) FillModelDefaults("model", run->mutable_model(), origins, diagnostics);
   FillParallelism(level, run->mutable_parallelism(), origins, diagnostics);
+  FillStages(run->model(), level, run->mutable_parallelism(), diagnostics);
+  if (run->cluster().node().has_nvlink()) FillLink(run->mutable_cluster()->mutable_node()->mutable_nvlink());
+  if (run->cluster().node().has_nic()) FillLink(run->mutable_cluster()->mutable_node()->mutable_nic());
+  if (run->has_software()) FillHost(run->cluster().accelerator().profile().host(), run->mutable_software());
   FillTraining(level, run->mutable_training(), diagnostics);
   FillSchedule(level, run->parallelism(), run->mutable_schedule(), diagnostics);
   FillPerturbation(run->cluster().accelerator().profile(), run->mutable_perturbation()->mutable_jitter(), diagnostics);

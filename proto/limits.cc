@@ -39,7 +39,11 @@ Sizes::Sizes(const v1::Run& run) {
   const double ffn = real(model.ffn_hidden());
   iterations = real(run.simulation().iterations()) + 1;
   micro_batches = real(training.global_batch()) / (real(parallelism.dp()) * real(training.micro_batch()));
-  layers = real(model.layers()) / real(parallelism.pp());
+  layers = 0;
+  for (int stage = 0; stage < parallelism.stage_layers_size(); ++stage) {
+    layers = std::max(layers, real(parallelism.stage_layers(stage)));
+  }
+  layers *= real(parallelism.virtual_stages());
   tokens = real(training.micro_batch()) * real(training.seq_len());
   const double layer_parameters = 4 * hidden * width + 2 * hidden * ffn;
   parameters = (layers * layer_parameters + real(model.vocab()) * hidden + real(training.seq_len()) * hidden) / tp;
@@ -92,11 +96,21 @@ double Passes(const v1::Run& run, const Sizes& sizes) {
   return sizes.micro_batches + 2 * static_cast<double>(run.parallelism().pp());
 }
 
+// The entry for the run's precision; checks.cc says where there is none.
+const v1::GemmProfile& GemmProfileOf(const v1::Run& run) {
+  for (const v1::GemmProfile& entry : run.cluster().accelerator().profile().gemm()) {
+    for (const int type : entry.data_types()) {
+      if (type == run.training().precision()) return entry;
+    }
+  }
+  return v1::GemmProfile::default_instance();
+}
+
 // Seconds that one product takes at most, in any order of its dimensions. The library takes its fastest tile and cut of
 // k, so that each is a bound: here the smallest tile and no cut, edges padded, the last wave as long as a full one, and
 // memory left to MemorySeconds. See sim/kernels/gemm.h.
-double ProductSeconds(const v1::Accelerator& accelerator, double peak, double batch, double m, double n, double k) {
-  const v1::GemmProfile& profile = accelerator.profile().gemm();
+double ProductSeconds(const v1::Accelerator& accelerator, const v1::GemmProfile& profile, double peak, double batch,
+                      double m, double n, double k) {
   double side = std::numeric_limits<double>::infinity();
   double efficiency = 1;
   for (const v1::GemmTile& tile : profile.tile()) {
@@ -121,7 +135,7 @@ double ProductsSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
   const double heads = static_cast<double>(model.heads()) / tp;
   const double ffn = static_cast<double>(model.ffn_hidden()) / tp;
   const auto product = [&](double batch, double m, double n, double k) {
-    return ProductSeconds(run.cluster().accelerator(), peak, batch, m, n, k);
+    return ProductSeconds(run.cluster().accelerator(), GemmProfileOf(run), peak, batch, m, n, k);
   };
   double layer = product(1, sizes.tokens, 3 * heads * head_dim, hidden) +
                  product(1, sizes.tokens, hidden, heads * head_dim) + 2 * product(1, sizes.tokens, ffn, hidden);
@@ -213,7 +227,8 @@ double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
   constexpr double kKernels = 256;  // per layer, all passes
   const v1::Profile& profile = run.cluster().accelerator().profile();
   return kKernels * Passes(run, sizes) * (sizes.layers + 1) *
-         (run.software().issue_seconds() + profile.kernel_floor().value() + profile.gemm().overhead().value());
+         (run.software().issue_seconds() + profile.kernel_floor().value() +
+          GemmProfileOf(run).overhead().value());
 }
 
 // Factor by which the slowest GPU is slower at most, overlapped communication included.

@@ -155,6 +155,11 @@ void CheckRules(const Message& message, const std::string& path, const Origins& 
           CheckRules(reflection->GetRepeatedMessage(message, field, k), element, origins, diagnostics);
         } else if (IsNumber(field)) {
           CheckNumber(message, field, k, rule, element, origins, diagnostics);
+        } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
+                   reflection->GetRepeatedEnum(message, field, k)->number() == 0) {
+          diagnostics->Error(origins.Nearest(element), element,
+                             absl::StrCat("found ", reflection->GetRepeatedEnum(message, field, k)->name(),
+                                          "; allowed: ", AllowedValues(field)));
         }
       }
     } else if (field->message_type() != nullptr) {

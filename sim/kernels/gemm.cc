@@ -12,9 +12,9 @@ double Product(std::int64_t a, std::int64_t b) { return static_cast<double>(a) *
 
 }  // namespace
 
-GemmModel::GemmModel(const v1::Accelerator& accelerator, FlopsPerSecond peak, std::int64_t element_bytes)
+GemmModel::GemmModel(const v1::Accelerator& accelerator, const v1::GemmProfile& profile, FlopsPerSecond peak,
+                     std::int64_t element_bytes)
     : sms_(accelerator.sms()), element_bytes_(element_bytes) {
-  const v1::GemmProfile& profile = accelerator.profile().gemm();
   sm_flops_ = peak.count() / static_cast<double>(sms_);
   memory_bandwidth_ = accelerator.memory_bandwidth() * profile.memory_efficiency().value();
   for (const v1::GemmTile& tile : profile.tile()) {

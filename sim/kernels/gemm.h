@@ -31,7 +31,9 @@ namespace orrery::kernels {
 
 class GemmModel {
  public:
-  GemmModel(const v1::Accelerator& accelerator, FlopsPerSecond peak, std::int64_t element_bytes);
+  // `peak` of the operands' type.
+  GemmModel(const v1::Accelerator& accelerator, const v1::GemmProfile& profile, FlopsPerSecond peak,
+            std::int64_t element_bytes);
 
   double Seconds(const workloads::Gemm& gemm) const;
 

@@ -17,14 +17,26 @@ FlopsPerSecond PeakOf(const v1::Accelerator& accelerator, v1::DataType precision
   return FlopsPerSecond(0);
 }
 
+bool Serves(const google::protobuf::RepeatedField<int>& types, v1::DataType type) {
+  return std::find(types.begin(), types.end(), static_cast<int>(type)) != types.end();
+}
+
+const v1::GemmProfile& GemmProfileOf(const v1::Accelerator& accelerator, v1::DataType precision) {
+  for (const v1::GemmProfile& entry : accelerator.profile().gemm()) {
+    if (Serves(entry.data_types(), precision)) return entry;
+  }
+  ORRERY_CHECK(false);
+}
+
 }  // namespace
 
 KernelPrices::KernelPrices(const v1::Accelerator& accelerator, v1::DataType precision)
     : peak_(PeakOf(accelerator, precision)),
       kernel_floor_(accelerator.profile().kernel_floor().value()),
-      gemm_(accelerator, peak_, precision == v1::FP32 ? 4 : 2) {
+      gemm_(accelerator, GemmProfileOf(accelerator, precision), peak_, precision == v1::FP32 ? 4 : 2) {
   ORRERY_CHECK(peak_.count() > 0);
   for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {
+    if (!Serves(profile.data_types(), precision)) continue;
     attention_[static_cast<std::size_t>(profile.kernel())].emplace(profile, accelerator.sms(), peak_);
   }
   const v1::MemoryBoundProfile& memory = accelerator.profile().memory_bound();

@@ -16,7 +16,9 @@ namespace {
 std::vector<workloads::ChunkShape> StageShapes(const v1::Run& run) {
   const std::int64_t stages = run.parallelism().pp() * run.parallelism().virtual_stages();
   std::vector<workloads::ChunkShape> shapes(static_cast<std::size_t>(stages));
-  for (workloads::ChunkShape& shape : shapes) shape.layers = run.model().layers() / stages;
+  for (std::size_t stage = 0; stage < shapes.size(); ++stage) {
+    shapes[stage].layers = run.parallelism().stage_layers(static_cast<int>(stage));
+  }
   shapes.front().embedding = true;
   shapes.back().head = true;
   return shapes;

@@ -57,6 +57,10 @@ std::string ConstantsText() {
   profile.mutable_jitter_sigma()->set_value(0.02);
   v1::AttentionProfile* attention = profile.mutable_attention(0);
   attention->set_kernel(v1::FLASH_ATTENTION_1);
+  for (const v1::DataType type : {v1::FP16, v1::BF16, v1::FP32}) {
+    profile.mutable_gemm(0)->add_data_types(type);
+    attention->add_data_types(type);
+  }
   attention->clear_head_dims();
   attention->add_head_dims(64);
   attention->add_head_dims(128);

@@ -10,7 +10,7 @@ namespace {
 constexpr FlopsPerSecond kToyPeak(4e9);
 
 double Seconds(const v1::Accelerator& accelerator, const workloads::Gemm& gemm) {
-  return GemmModel(accelerator, kToyPeak, 2).Seconds(gemm);
+  return GemmModel(accelerator, accelerator.profile().gemm(0), kToyPeak, 2).Seconds(gemm);
 }
 
 // One tile: 2 x 10 x 10 x 100 = 20,000 FLOPs at 0.5e9 FLOP/s = 40 us.
@@ -30,9 +30,9 @@ TEST(Gemm, WavesByHand) {
 // 0.55.
 TEST(Gemm, PartialWaveIsFaster) {
   v1::Accelerator toy = ToyAccelerator();
-  toy.mutable_profile()->mutable_gemm()->mutable_partial_wave_gain()->set_value(0.4);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_partial_wave_gain()->set_value(0.4);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 30, .n = 20, .k = 100}), kTile + kTile * 0.5 / 0.6);
-  toy.mutable_profile()->mutable_gemm()->mutable_peak_efficiency()->set_value(0.55);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_peak_efficiency()->set_value(0.55);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 30, .n = 20, .k = 100}), kTile + kTile * 0.5 / 0.55);
 }
 
@@ -40,8 +40,8 @@ TEST(Gemm, PartialWaveIsFaster) {
 // overhead 3 us.
 TEST(Gemm, ExposedResultAndOverhead) {
   v1::Accelerator toy = ToyAccelerator();
-  toy.mutable_profile()->mutable_gemm()->mutable_exposed_result()->set_value(0.25);
-  toy.mutable_profile()->mutable_gemm()->mutable_overhead()->set_value(3e-6);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_exposed_result()->set_value(0.25);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_overhead()->set_value(3e-6);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile + 0.1e-9 + 3e-6);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100, .accumulates_fp32 = true}), kTile + 0.4e-9 + 3e-6);
 }
@@ -50,7 +50,7 @@ TEST(Gemm, ExposedResultAndOverhead) {
 // on the toy, 1 us on a chip a thousand times faster. fp32 accumulation: 2000 x 2 + 1e6 x 8 bytes.
 TEST(Gemm, MemoryRoofline) {
   const v1::Accelerator toy = ToyAccelerator();
-  const GemmModel fast(toy, FlopsPerSecond(4e12), 2);
+  const GemmModel fast(toy, toy.profile().gemm(0), FlopsPerSecond(4e12), 2);
   EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1}), 1.002e6 * 2 / 0.5e12);
   EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1, .accumulates_fp32 = true}), 8.004e6 / 0.5e12);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 1000, .n = 1000, .k = 1}), 1e-3);
@@ -60,7 +60,7 @@ TEST(Gemm, MemoryRoofline) {
 // ns.
 TEST(Gemm, SplitKFillsTheChip) {
   v1::Accelerator toy = ToyAccelerator();
-  toy.mutable_profile()->mutable_gemm()->mutable_max_split_k()->set_value(4);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_max_split_k()->set_value(4);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 10, .n = 10, .k = 100}), kTile / 4 + 4 * 100 * 8 / 0.5e12);
   // Eight tiles fill two waves already.
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 40, .n = 20, .k = 100}), 2 * kTile);
@@ -68,7 +68,7 @@ TEST(Gemm, SplitKFillsTheChip) {
 
 TEST(Gemm, TakesTheBetterTileInEitherOrientation) {
   v1::Accelerator toy = ToyAccelerator();
-  v1::GemmTile& tile = *toy.mutable_profile()->mutable_gemm()->add_tile();
+  v1::GemmTile& tile = *toy.mutable_profile()->mutable_gemm(0)->add_tile();
   tile.set_m(40);
   tile.set_n(10);
   tile.mutable_efficiency()->set_value(0.8);
@@ -81,7 +81,7 @@ TEST(Gemm, TakesTheBetterTileInEitherOrientation) {
 
 TEST(Gemm, MisalignedShapesAreSlower) {
   v1::Accelerator toy = ToyAccelerator();
-  toy.mutable_profile()->mutable_gemm()->mutable_alignment()->set_value(8);
+  toy.mutable_profile()->mutable_gemm(0)->mutable_alignment()->set_value(8);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 8, .k = 104}), kTile * 1.04);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 9, .k = 104}), kTile * 1.04 * 4);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 7, .n = 8, .k = 100}), kTile * 4);

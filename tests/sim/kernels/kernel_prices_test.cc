@@ -50,7 +50,7 @@ TEST(KernelPrices, GemmAndAttentionGoToTheirModels) {
   gemm.kind = OperatorKind::kGemm;
   gemm.gemm = {.m = 100, .n = 100, .k = 100};
   gemm.flops = Flops(2e6);
-  EXPECT_DOUBLE_EQ(prices.Seconds(gemm), GemmModel(toy, FlopsPerSecond(4e9), 2).Seconds(gemm.gemm));
+  EXPECT_DOUBLE_EQ(prices.Seconds(gemm), GemmModel(toy, toy.profile().gemm(0), FlopsPerSecond(4e9), 2).Seconds(gemm.gemm));
   EXPECT_DOUBLE_EQ(prices.SecondsAtPeak(gemm), 2e6 / 4e9);
   Operator attention;
   attention.kind = OperatorKind::kAttention;

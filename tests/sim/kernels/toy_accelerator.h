@@ -23,6 +23,7 @@ inline v1::Accelerator ToyAccelerator() {
         peak { data_type: FP16 flops_per_second: 4e9 }
         profile {
           gemm {
+            data_types: [ FP16, BF16 ]
             tile {
               m: 10
               n: 10
@@ -39,6 +40,7 @@ inline v1::Accelerator ToyAccelerator() {
           }
           attention {
             kernel: FLASH_ATTENTION_2
+            data_types: [ FP16, BF16 ]
             forward_efficiency { value: 0.5 }
             backward_efficiency { value: 0.25 }
             half_length { value: 0 }
