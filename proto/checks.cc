@@ -301,7 +301,7 @@ class Checker {
       const bool serves = std::find(entry.data_types().begin(), entry.data_types().end(),
                                     static_cast<int>(run_.training().precision())) != entry.data_types().end();
       if (entry.kernel() == kernel && serves) return CheckHeadDim(entry);
-      if (serves) names.push_back(v1::AttentionKernel_Name(entry.kernel()));
+      if (serves && entry.kernel() != v1::UNFUSED) names.push_back(v1::AttentionKernel_Name(entry.kernel()));
     }
     names.push_back("UNFUSED");
     Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},

@@ -1,6 +1,7 @@
 #include "proto/defaults.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -107,10 +108,6 @@ void FillStages(const v1::Model& model, const v1::SoftwareDefaults& level, v1::P
   }
 }
 
-void FillLink(v1::Link* link) {
-  if (link->has_efficiency()) ORRERY_DEFAULT(link, message_efficiency, link->efficiency());
-}
-
 // The level says how the host issues kernels, the profile what that takes.
 void FillHost(const v1::HostProfile& host, v1::Software* software) {
   const v1::Constant& issue = software->host_issue() == v1::GRAPH_ISSUE ? host.graph_issue() : host.eager_issue();
@@ -194,6 +191,14 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
   ORRERY_DEFAULT(model, tied_embeddings, true);
 }
 
+void FillNodeDefaults(v1::Node* node) {
+  for (const auto& [present, link] : {std::pair(node->has_nvlink(), &v1::Node::mutable_nvlink),
+                                      std::pair(node->has_nic(), &v1::Node::mutable_nic)}) {
+    if (!present || !(node->*link)()->has_efficiency()) continue;
+    ORRERY_DEFAULT((node->*link)(), message_efficiency, (node->*link)()->efficiency());
+  }
+}
+
 void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics) {
   const std::string& accelerator = run->cluster().accelerator().preset();
   // A cluster that describes its nodes or fabric is the user's own.
@@ -222,8 +227,7 @@ void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics
   if (run->has_model()) FillModelDefaults("model", run->mutable_model(), origins, diagnostics);
   FillParallelism(level, run->mutable_parallelism(), origins, diagnostics);
   FillStages(run->model(), level, run->mutable_parallelism(), diagnostics);
-  if (run->cluster().node().has_nvlink()) FillLink(run->mutable_cluster()->mutable_node()->mutable_nvlink());
-  if (run->cluster().node().has_nic()) FillLink(run->mutable_cluster()->mutable_node()->mutable_nic());
+  if (run->cluster().has_node()) FillNodeDefaults(run->mutable_cluster()->mutable_node());
   if (run->has_software()) FillHost(run->cluster().accelerator().profile().host(), run->mutable_software());
   FillTraining(level, run->mutable_training(), diagnostics);
   FillSchedule(level, run->parallelism(), run->mutable_schedule(), diagnostics);

@@ -15,6 +15,7 @@ void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics)
 
 // Of a model that stands at `path`.
 void FillModelDefaults(const std::string& path, v1::Model* model, const Origins& origins, Diagnostics* diagnostics);
+void FillNodeDefaults(v1::Node* node);
 
 // Everything else, after presets. Fields that cannot be derived stay empty, and the rules report them.
 void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);

@@ -94,7 +94,7 @@ const std::vector<Case>& Cases() {
       {"window without flash attention",
        {"model.attention_window=128", "software.attention_kernel=UNFUSED"},
        "model.attention_window",
-       "allowed: 0, or kernel FLASH_ATTENTION_1 or FLASH_ATTENTION_2"},
+       "allowed: 0, or a fused kernel as FLASH_ATTENTION_2"},
       {"head without a kernel", {"model.head_dim=256"}, "model.head_dim", "allowed: up to 128"},
       {"slow GPU outside",
        {"perturbation.slow_gpus={rank: 16 factor: 2}"},
@@ -106,7 +106,15 @@ const std::vector<Case>& Cases() {
        "allowed: once"},
       {"context parallelism", {"parallelism.cp=2"}, "parallelism.cp", "allowed: a whole number equal to 1"},
       {"expert parallelism", {"parallelism.ep=8"}, "parallelism.ep", "allowed: a whole number equal to 1"},
-      {"zero stage 3", {"parallelism.zero_stage=3"}, "parallelism.zero_stage", "allowed: a whole number from 0 to 2"},
+      {"zero stage 4", {"parallelism.zero_stage=4"}, "parallelism.zero_stage", "allowed: a whole number from 0 to 3"},
+      {"zero stage 3 with a pipeline",
+       {"parallelism.zero_stage=3"},
+       "parallelism.zero_stage",
+       "allowed: zero_stage up to 2, or pp = 1"},
+      {"shards that do not divide", {"parallelism.shard_ranks=3"}, "parallelism.shard_ranks", "allowed: a divisor of 4"},
+      {"key and value heads", {"model.kv_heads=3"}, "model.kv_heads", "allowed: a divisor of "},
+      {"layers of stages", {"parallelism.stage_layers=[1, 2]"}, "parallelism.stage_layers", "allowed: pp x virtual_stages"},
+      {"8 bits", {"training.precision=FP8"}, "training.precision", "allowed: FP16, BF16, FP32"},
       {"oversubscription below 1",
        {"cluster.fabric.oversubscription=0.5"},
        "cluster.fabric.oversubscription",
@@ -116,8 +124,8 @@ const std::vector<Case>& Cases() {
        "cluster.node.nic.efficiency",
        "allowed: a number from 0.01 to 1"},
       {"constant's own range",
-       {"cluster.accelerator.profile.gemm.peak_efficiency={value: 2}"},
-       "cluster.accelerator.profile.gemm.peak_efficiency.value",
+       {"cluster.accelerator.profile.gemm[0].peak_efficiency={value: 2}"},
+       "cluster.accelerator.profile.gemm[0].peak_efficiency.value",
        "allowed: a number from 0.001 to 1"},
       {"constant's unit",
        {"cluster.accelerator.profile.kernel_floor={unit: \"us\"}"},
@@ -173,7 +181,7 @@ const std::vector<Case>& Cases() {
       {"products of few tokens beyond counting",
        {"training.seq_len=4", "cluster.accelerator.sms=100000",
         "cluster.accelerator.peak={data_type: BF16 flops_per_second: 1e9}",
-        "cluster.accelerator.profile.gemm.tile={m: 65536 n: 65536 efficiency: {value: 1}}"},
+        "cluster.accelerator.profile.gemm[0].tile={m: 65536 n: 65536 efficiency: {value: 1}}"},
        "cluster.accelerator.peak",
        "simulated seconds, most of them multiplications; allowed: up to 9e+06"},
       // The innermost block that an override wrote is not to blame.
@@ -188,7 +196,7 @@ const std::vector<Case>& Cases() {
       {"attention kernel that has no times",
        {"cluster.accelerator.profile.attention[0].kernel=UNFUSED"},
        "cluster.accelerator.profile.attention[0].kernel",
-       "allowed: a fused kernel, FLASH_ATTENTION_1 or FLASH_ATTENTION_2"},
+       "allowed: a fused kernel, as FLASH_ATTENTION_2"},
       {"more slow GPUs than GPUs",
        {"parallelism.tp=1", "parallelism.pp=1", "parallelism.dp=1",
         "perturbation.slow_gpus=[{rank: 0 factor: 2}, {rank: 1 factor: 2}]"},
@@ -403,9 +411,9 @@ TEST(BadInputTest, AttentionKernelTwice) {
   v1::Run run = loaded->run;
   v1::Profile& profile = *run.mutable_cluster()->mutable_accelerator()->mutable_profile();
   *profile.add_attention() = profile.attention(0);
-  EXPECT_EQ(ResolveRun(run, FixtureOptions()).status().message(),
-            "cluster.accelerator.profile.attention[1].kernel: FLASH_ATTENTION_1 is listed already by attention[0]; "
-            "allowed: once");
+  EXPECT_THAT(std::string(ResolveRun(run, FixtureOptions()).status().message()),
+              HasSubstr("cluster.accelerator.profile.attention[1].kernel: FLASH_ATTENTION_1 is listed already by "
+                        "attention[0] for FP16; allowed: once"));
 }
 
 // A thousand and one ranks outside of a world of 1,024: fields of the elements up to the thousandth have columns, and
