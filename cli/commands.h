@@ -33,6 +33,14 @@ struct SimulateArguments {
 };
 int Simulate(const SimulateArguments& arguments);
 
+struct MemoryArguments {
+  SpecArguments spec;
+  bool json = false;
+  std::string output;
+};
+// Exit code 1 where the run does not fit.
+int Memory(const MemoryArguments& arguments);
+
 struct SpecListArguments {
   std::string kind;  // empty: all
   std::vector<std::string> spec_path;
@@ -46,7 +54,10 @@ struct ValidateArguments {
   std::string kind;
   std::string file;
   std::vector<std::string> where;
-  std::string by = "source";
+  std::string by;  // empty: what is usual for the kind
+  int threads = 0;  // 0: as many as the machine runs at once
+  // Where to write the errors by family of runs; empty: nowhere.
+  std::string expected_errors;
   std::vector<std::string> spec_path;
   bool json = false;
   bool csv = false;
@@ -56,6 +67,35 @@ struct ValidateArguments {
   std::optional<std::string> max_p90;
 };
 int Validate(const ValidateArguments& arguments);
+
+struct CalibrateImportArguments {
+  std::string gemm_csv;
+  std::string attention_csv;
+  std::string accelerator;
+  std::string base;
+  std::vector<std::string> gpus;
+  std::vector<std::string> keep;
+  std::vector<std::string> spec_path;
+  bool json = false;
+  std::string output;
+};
+int CalibrateImport(const CalibrateImportArguments& arguments);
+
+// Profiles are named as presets or as files (.txtpb).
+struct CalibrateShowArguments {
+  std::string profile;
+  std::vector<std::string> spec_path;
+  bool json = false;
+};
+int CalibrateShow(const CalibrateShowArguments& arguments);
+
+struct CalibrateDiffArguments {
+  std::string left;
+  std::string right;
+  std::vector<std::string> spec_path;
+  bool json = false;
+};
+int CalibrateDiff(const CalibrateDiffArguments& arguments);
 
 }  // namespace orrery::cli
 

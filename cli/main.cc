@@ -10,6 +10,10 @@
 
 namespace {
 
+using orrery::cli::CalibrateDiffArguments;
+using orrery::cli::CalibrateImportArguments;
+using orrery::cli::CalibrateShowArguments;
+using orrery::cli::MemoryArguments;
 using orrery::cli::SimulateArguments;
 using orrery::cli::SpecArguments;
 using orrery::cli::SpecListArguments;
@@ -36,6 +40,52 @@ void AddOutput(CLI::App* command, std::string* output) {
       ->type_name("FILE")
       ->check(NotEmpty());
 }
+
+// `calibrate import | show | diff`. The arguments must outlive the parse.
+struct CalibrateCommands {
+  CalibrateImportArguments import;
+  CalibrateShowArguments show;
+  CalibrateDiffArguments diff;
+
+  void Add(CLI::App* app, int* code) {
+    CLI::App* calibrate = app->add_subcommand("calibrate", "Fit, print and compare profiles (docs/calibration.md)");
+    calibrate->require_subcommand(1);
+    CLI::App* import_command = calibrate->add_subcommand("import", "Fit a profile to tables of measured kernels");
+    import_command->add_option("--gemm-csv", import.gemm_csv, "Measured GEMMs")->type_name("FILE");
+    import_command->add_option("--attention-csv", import.attention_csv, "Measured attention kernels")
+        ->type_name("FILE");
+    import_command->add_option("--accelerator", import.accelerator, "The accelerator that was measured")
+        ->required()
+        ->type_name("PRESET");
+    import_command->add_option("--base", import.base, "Profile whose other constants are kept: a preset or a .txtpb")
+        ->required()
+        ->type_name("PROFILE");
+    import_command
+        ->add_option("--gpu", import.gpus,
+                     "Rows whose gpu begins so; may be repeated; default: names and aliases of the accelerator")
+        ->type_name("PREFIX");
+    import_command
+        ->add_option("--keep", import.keep, "Constant of GEMM that stays as the base has it; may be repeated")
+        ->type_name("CONSTANT");
+    import_command->add_flag("--json", import.json, "Print the report as JSON");
+    AddSpecPath(import_command, &import.spec_path);
+    import_command->add_option("-o,--output", import.output, "Write the fitted profile here")
+        ->type_name("FILE")
+        ->check(NotEmpty());
+    import_command->callback([this, code] { *code = orrery::cli::CalibrateImport(import); });
+    CLI::App* show_command = calibrate->add_subcommand("show", "Print every constant of a profile with its source");
+    show_command->add_option("profile", show.profile, "A preset or a .txtpb")->required();
+    show_command->add_flag("--json", show.json, "Print JSON");
+    AddSpecPath(show_command, &show.spec_path);
+    show_command->callback([this, code] { *code = orrery::cli::CalibrateShow(show); });
+    CLI::App* diff_command = calibrate->add_subcommand("diff", "Print the constants in which two profiles differ");
+    diff_command->add_option("left", diff.left, "A preset or a .txtpb")->required();
+    diff_command->add_option("right", diff.right, "A preset or a .txtpb")->required();
+    diff_command->add_flag("--json", diff.json, "Print JSON");
+    AddSpecPath(diff_command, &diff.spec_path);
+    diff_command->callback([this, code] { *code = orrery::cli::CalibrateDiff(diff); });
+  }
+};
 
 // Flags that are sugar for --set simulation.*.
 void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
@@ -92,6 +142,14 @@ int Main(int argc, char** argv) {
   AddOutput(simulate_command, &simulate.output);
   simulate_command->callback([&] { code = orrery::cli::Simulate(simulate); });
 
+  MemoryArguments memory;
+  CLI::App* memory_command =
+      app.add_subcommand("memory", "Say whether a run fits in memory, what holds it, and what would make it fit");
+  AddSpec(memory_command, &memory.spec);
+  memory_command->add_flag("--json", memory.json, "Print JSON (docs/memory.md)");
+  AddOutput(memory_command, &memory.output);
+  memory_command->callback([&] { code = orrery::cli::Memory(memory); });
+
   CLI::App* spec_command = app.add_subcommand("spec", "Presets and specs");
   spec_command->require_subcommand(1);
   SpecListArguments list;
@@ -115,20 +173,31 @@ int Main(int argc, char** argv) {
 
   ValidateArguments validate;
   CLI::App* validate_command = app.add_subcommand("validate", "Print predicted beside measured");
-  validate_command->add_option("kind", validate.kind, "What the table records: runs")->required();
+  validate_command->add_option("kind", validate.kind, "What the table records: runs, kernels, attention or memory")->required();
   validate_command->add_option("file", validate.file, "The table (.csv)")->required()->type_name("FILE");
   validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
       ->type_name("COLUMN=PREFIX");
-  validate_command->add_option("--by", validate.by, "Column to group by; default: source")->type_name("COLUMN");
+  validate_command->add_option("--by", validate.by, "Column to group by; default: source, of kernels gpu, dtype, library")->type_name("COLUMN");
   CLI::Option* as_json = validate_command->add_flag("--json", validate.json, "Print JSON");
   validate_command->add_flag("--csv", validate.csv, "Print one line per predicted row")->excludes(as_json);
   validate_command->add_option("--max-median", validate.max_median, "Exit 1 where the median |error| exceeds this")
       ->type_name("FRACTION");
   validate_command->add_option("--max-p90", validate.max_p90, "Exit 1 where the 90th percentile exceeds this")
       ->type_name("FRACTION");
+  validate_command
+      ->add_option("--threads", validate.threads, "Rows predicted side by side; default: as many as the machine can")
+      ->check(CLI::Range(1, 1024));
+  validate_command
+      ->add_option("--expected-errors", validate.expected_errors,
+                   "Write the errors by family of runs here: what simulate prints as expected error")
+      ->type_name("FILE")
+      ->check(NotEmpty());
   AddSpecPath(validate_command, &validate.spec_path);
   AddOutput(validate_command, &validate.output);
   validate_command->callback([&] { code = orrery::cli::Validate(validate); });
+
+  CalibrateCommands calibrate;
+  calibrate.Add(&app, &code);
 
   try {
     app.parse(argc, argv);

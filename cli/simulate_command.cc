@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "reports/trace.h"
 #include "reports/waterfall.h"
 #include "sim/training/simulate.h"
+#include "validation/expected_error.h"
 
 namespace orrery::cli {
 namespace {
@@ -50,6 +52,27 @@ absl::Status WriteTrace(v1::Run run, const SimulateArguments& arguments) {
   return arguments.trace.ends_with(".gz") ? WriteGzip(arguments.trace, json) : WriteFile(arguments.trace, json);
 }
 
+// From the published record; where no run of this software level is in it, a warning says so.
+absl::StatusOr<std::optional<reports::ExpectedError>> ExpectedErrorFor(const spec::LoadedRun& loaded,
+                                                                       const SimulateArguments& arguments,
+                                                                       training::Result& result) {
+  const spec::LoadOptions options = LoadOptionsOf(arguments.spec.spec_path, {});
+  const absl::StatusOr<v1::ExpectedErrors> errors = validation::LoadExpectedErrors(options.spec_path);
+  if (!errors.ok()) return errors.status();
+  const std::optional<v1::ExpectedError> family = validation::ExpectedErrorOf(
+      *errors, loaded.run.software().name(), loaded.run.cluster().accelerator().name());
+  if (!family.has_value()) return std::optional<reports::ExpectedError>();
+  if (family->software().empty()) {
+    result.warnings.push_back(absl::StrCat("no published run of software level ", loaded.software,
+                                           " was predicted: the expected error is that of ",
+                                           validation::FamilyName(*family)));
+  }
+  return std::optional(reports::ExpectedError{.p50 = family->p50(),
+                                              .p90 = family->p90(),
+                                              .family = validation::FamilyName(*family),
+                                              .runs = family->rows()});
+}
+
 // What is written must not be what is read, or written twice.
 absl::Status CheckFiles(const SimulateArguments& arguments) {
   const std::pair<const char*, const std::string&> outputs[] = {{"--output", arguments.output},
@@ -81,6 +104,8 @@ int Simulate(const SimulateArguments& arguments) {
   absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
   if (!result.ok()) return Fail(result.status());
   result->warnings.insert(result->warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
+  absl::StatusOr<std::optional<reports::ExpectedError>> expected = ExpectedErrorFor(*loaded, arguments, *result);
+  if (!expected.ok()) return Fail(expected.status());
   const absl::StatusOr<reports::Waterfall> waterfall = reports::MakeWaterfall(loaded->run, *result);
   if (!waterfall.ok()) return Fail(waterfall.status());
   if (!arguments.trace.empty()) {
@@ -90,7 +115,8 @@ int Simulate(const SimulateArguments& arguments) {
   const reports::Provenance provenance{.version = ORRERY_VERSION,
                                        .spec_sha256 = loaded->sha256,
                                        .profile = loaded->profile,
-                                       .software = loaded->software};
+                                       .software = loaded->software,
+                                       .expected_error = *std::move(expected)};
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
   const reports::SimulatorCost cost{.wall_seconds = wall.count(), .peak_rss_bytes = PeakResidentBytes()};
   const std::string text =

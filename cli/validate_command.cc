@@ -1,14 +1,24 @@
 #include <charconv>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/parallel.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/terminal_progress.h"
+#include "validation/attention.h"
+#include "validation/expected_error.h"
+#include "validation/kernels.h"
+#include "validation/memory.h"
 #include "validation/runs.h"
 
 namespace orrery::cli {
@@ -29,24 +39,78 @@ absl::StatusOr<bool> Exceeds(const char* option, const std::optional<std::string
   return value > limit;
 }
 
-absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments) {
-  if (arguments.kind != "runs") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("validate ", arguments.kind, ": no such kind of record; allowed: runs"));
-  }
-  validation::RunsOptions options{
-      .load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .group_column = arguments.by};
+absl::StatusOr<std::vector<validation::Condition>> ConditionsOf(const ValidateArguments& arguments) {
+  std::vector<validation::Condition> conditions;
   for (const std::string& text : arguments.where) {
     absl::StatusOr<validation::Condition> condition = validation::ParseCondition(text);
     if (!condition.ok()) return condition.status();
-    options.where.push_back(*std::move(condition));
+    conditions.push_back(*std::move(condition));
   }
-  const absl::StatusOr<std::string> text = ReadFile(arguments.file, kLargestTable);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<CsvTable> table = CsvTable::Parse(*text, arguments.file);
-  if (!table.ok()) return table.status();
+  return conditions;
+}
+
+// What a kind of record needs to be predicted.
+struct Request {
+  spec::LoadOptions load;
+  std::vector<validation::Condition> where;
+  std::string by;  // empty: what is usual for the kind
+  int threads = 1;
+};
+
+absl::StatusOr<validation::Report> RunsReport(const CsvTable& table, const Request& request, Progress& progress) {
+  validation::RunsOptions options{.load = request.load, .where = request.where};
+  if (!request.by.empty()) options.group_column = request.by;
+  options.threads = request.threads;
+  return validation::ValidateRuns(table, options, progress);
+}
+
+absl::StatusOr<validation::Report> KernelsReport(const CsvTable& table, const Request& request, Progress& progress) {
+  return validation::ValidateKernels(
+      table, {.load = request.load, .where = request.where, .group_column = request.by}, progress);
+}
+
+absl::StatusOr<validation::Report> AttentionReport(const CsvTable& table, const Request& request, Progress& progress) {
+  return validation::ValidateAttention(
+      table, {.load = request.load, .where = request.where, .group_column = request.by}, progress);
+}
+
+absl::StatusOr<validation::Report> MemoryReport(const CsvTable& table, const Request& request, Progress& progress) {
+  return validation::ValidateMemory(
+      table,
+      {.load = request.load, .where = request.where, .group_column = request.by, .threads = HardwareThreads()},
+      progress);
+}
+
+struct Kind {
+  const char* name;
+  absl::StatusOr<validation::Report> (*report)(const CsvTable&, const Request&, Progress&);
+};
+constexpr Kind kKinds[] = {
+    {"runs", RunsReport}, {"kernels", KernelsReport}, {"attention", AttentionReport}, {"memory", MemoryReport}};
+
+absl::StatusOr<const Kind*> FindKind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (name == kind.name) return &kind;
+    names.emplace_back(kind.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("validate ", name, ": no such kind of record; allowed: ",
+                                                 absl::StrJoin(names, ", "), DidYouMean(name, names)));
+}
+
+absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments) {
+  ABSL_ASSIGN_OR_RETURN(const Kind* const kind, FindKind(arguments.kind));
+  if (!arguments.expected_errors.empty() && arguments.kind != "runs") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--expected-errors: errors of ", arguments.kind, " belong to no run; allowed: with kind runs"));
+  }
+  Request request{.load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .by = arguments.by,
+                  .threads = arguments.threads > 0 ? arguments.threads : HardwareThreads()};
+  ABSL_ASSIGN_OR_RETURN(request.where, ConditionsOf(arguments));
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.file, kLargestTable));
+  ABSL_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Parse(text, arguments.file));
   TerminalProgress progress;
-  return validation::ValidateRuns(*table, options, progress);
+  return kind->report(table, request, progress);
 }
 
 }  // namespace
@@ -65,6 +129,11 @@ int Validate(const ValidateArguments& arguments) {
                                            : validation::ReportText(*report);
   const absl::Status written = Write(text, arguments.output);
   if (!written.ok()) return Fail(written);
+  if (!arguments.expected_errors.empty()) {
+    const absl::Status kept = WriteFile(arguments.expected_errors,
+                                        validation::ExpectedErrorsText(validation::ExpectedErrorsOf(*report)));
+    if (!kept.ok()) return Fail(kept);
+  }
   const validation::Summary summary = report->All();
   const bool median_exceeded = *Exceeds("--max-median", arguments.max_median, summary.median_abs_error);
   const bool p90_exceeded = *Exceeds("--max-p90", arguments.max_p90, summary.p90_abs_error);

@@ -322,9 +322,9 @@ class Checker {
   }
 
   // Data-parallel communication runs beside the first forward passes (parameters) and the last backward passes
-  // (gradients), and nowhere else.
+  // (gradients), or beside those of all micro-batches (ZeRO-3; gradients reduced in every one), and nowhere else.
   void CheckOverlapRules() {
-    std::map<v1::PassKind, int> first;
+    std::map<std::pair<v1::PassKind, v1::MicroBatches>, int> first;
     const auto& rules = run_.software().overlap_rules();
     for (int i = 0; i < rules.size(); ++i) {
       const v1::OverlapRule& rule = rules[i];
@@ -333,8 +333,8 @@ class Checker {
       if (!Good(paths)) continue;
       const bool gathers = rule.pass() == v1::FORWARD && rule.micro_batches() == v1::FIRST;
       const bool reduces = rule.pass() == v1::BACKWARD && rule.micro_batches() == v1::LAST;
-      const auto [it, is_new] = first.emplace(rule.pass(), i);
-      if (rule.axis() != v1::DP || !(gathers || reduces)) {
+      const auto [it, is_new] = first.emplace(std::pair(rule.pass(), rule.micro_batches()), i);
+      if (rule.axis() != v1::DP || !(gathers || reduces || rule.micro_batches() == v1::ALL)) {
         const Paths culprits =
             rule.axis() != v1::DP ? Paths{path + ".axis"} : Paths{path + ".micro_batches", path + ".pass"};
         Fail(
@@ -342,10 +342,11 @@ class Checker {
             absl::StrCat("no communication of ", v1::Axis_Name(rule.axis()), " runs beside ",
                          v1::PassKind_Name(rule.pass()), " passes of the ", v1::MicroBatches_Name(rule.micro_batches()),
                          " micro-batches; allowed: DP beside FORWARD passes of the FIRST or BACKWARD passes of "
-                         "the LAST"));
+                         "the LAST, or either of ALL"));
       } else if (!is_new) {
         Fail(paths, absl::StrCat("a rule for ", v1::PassKind_Name(rule.pass()),
-                                 " passes stands already in overlap_rules[", it->second, "]; allowed: one"));
+                                 " passes of the ", v1::MicroBatches_Name(rule.micro_batches()),
+                                 " micro-batches stands already in overlap_rules[", it->second, "]; allowed: one"));
       }
     }
   }

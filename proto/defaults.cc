@@ -118,6 +118,9 @@ void FillTraining(const v1::SoftwareDefaults& level, v1::Training* training, Dia
   ORRERY_DEFAULT(training, seq_len, 2048);
   ORRERY_DEFAULT(training, micro_batch, 1);
   ORRERY_DEFAULT_FROM("training", training, precision, level);
+  if (training->precision() == v1::FP16 && level.has_fp16_gradient_type()) {
+    ORRERY_DEFAULT(training, gradient_type, level.fp16_gradient_type());
+  }
   ORRERY_DEFAULT_FROM("training", training, gradient_type, level);
   ORRERY_DEFAULT_FROM("training", training, recompute, level);
   ORRERY_DEFAULT_FROM("training", training, dropout, level);

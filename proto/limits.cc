@@ -56,15 +56,26 @@ Sizes::Sizes(const v1::Run& run) {
   buckets = std::min(4 * parameters / real(run.software().bucket_bytes()) + 1, layers + 1);
 }
 
+// Whether parameters are gathered for every pass, or gradients reduced after every backward pass.
+bool CommunicatesEveryMicroBatch(const v1::Run& run) {
+  return run.parallelism().zero_stage() == 3 || run.software().reduce_every_micro_batch();
+}
+
 // Operations of one rank in all iterations. A layer has some twenty kernels and collectives per pass and three passes.
+// A unit of ZeRO-3 is converted, gathered and computed twice, and reduced in two steps; a bucket cuts its passes once more,
+// is gathered and reduced in two steps.
 double RankOperations(const v1::Run& run, const Sizes& sizes) {
-  constexpr double kPerLayer = 64;
+  constexpr double kPerLayer = 96;
   constexpr double kPerPass = 8;
+  constexpr double kPerUnit = 8;
+  constexpr double kPerBucket = 5;
   const double chunks = static_cast<double>(run.parallelism().virtual_stages());
   const double per_micro_batch =
       kPerPass * chunks + (run.simulation().granularity() == v1::OPERATOR ? kPerLayer * (sizes.layers + 1) : 0.0);
-  const double buckets = run.software().gradient_reduction() == v1::OVERLAPPED ? sizes.buckets : 0.0;
-  return sizes.iterations * (sizes.micro_batches * per_micro_batch + buckets);
+  const double units = run.parallelism().zero_stage() == 3 ? kPerUnit * (sizes.layers + 2) : 0.0;
+  const double reductions = kPerBucket * (sizes.buckets + chunks);
+  const double times = CommunicatesEveryMicroBatch(run) ? sizes.micro_batches : 1.0;
+  return sizes.iterations * (sizes.micro_batches * (per_micro_batch + units) + times * reductions);
 }
 
 // The lowest of a profile's efficiencies: constants between 0 and 1. What is not required is an alternative, taken only
@@ -108,21 +119,28 @@ const v1::GemmProfile& GemmProfileOf(const v1::Run& run) {
 
 // Seconds that one product takes at most, in any order of its dimensions. The library takes its fastest tile and cut of
 // k, so that each is a bound: here the smallest tile and no cut, edges padded, the last wave as long as a full one, and
-// memory left to MemorySeconds. See sim/kernels/gemm.h.
+// memory left to MemorySeconds but for what it exposes. See sim/kernels/gemm.h.
 double ProductSeconds(const v1::Accelerator& accelerator, const v1::GemmProfile& profile, double peak, double batch,
                       double m, double n, double k) {
   double side = std::numeric_limits<double>::infinity();
-  double efficiency = 1;
+  double shorter = 1;
   for (const v1::GemmTile& tile : profile.tile()) {
     const auto longer = static_cast<double>(std::max(tile.m(), tile.n()));
-    if (longer < side) {
-      side = longer;
-      efficiency = tile.efficiency().value() * profile.misaligned_factor().value();
-    }
+    if (longer >= side) continue;
+    side = longer;
+    shorter = static_cast<double>(std::min(tile.m(), tile.n()));
   }
-  const double waves = batch * (m + side) * (n + side) * (k + side);
-  const double last_wave = static_cast<double>(accelerator.sms()) * side * side * std::max({m, n, k});
-  return 2 * (waves + last_wave) / (peak * efficiency);
+  const double efficiency = profile.efficiency().value() * profile.misaligned_factor().value() /
+                            (1 + 2 * profile.operand_reload().value() / shorter);
+  const double pad = std::max(side, profile.k_step().value());
+  const auto sms = static_cast<double>(accelerator.sms());
+  const double flops = 2 * batch * (m + pad) * (n + pad) * (k + pad);
+  const double last_wave = 2 * sms * side * side * (std::max({m, n, k}) + pad);
+  // Any two of the three dimensions may span the tiles.
+  const double small = std::min({m, n, k}) / shorter + 1;
+  const double tiles = batch * (m / shorter + 1) * (n / shorter + 1) * (k / shorter + 1) / small;
+  const double waves = (tiles / sms + 1) * profile.wave_overhead().value();
+  return (1 + profile.exposed_share().value()) * ((flops + last_wave) / (peak * efficiency) + waves);
 }
 
 // Seconds of all products of one micro-batch on one rank: forward, recomputation, two gradients.
@@ -138,7 +156,7 @@ double ProductsSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
     return ProductSeconds(run.cluster().accelerator(), GemmProfileOf(run), peak, batch, m, n, k);
   };
   double layer = product(1, sizes.tokens, 3 * heads * head_dim, hidden) +
-                 product(1, sizes.tokens, hidden, heads * head_dim) + 2 * product(1, sizes.tokens, ffn, hidden);
+                 product(1, sizes.tokens, hidden, heads * head_dim) + 3 * product(1, sizes.tokens, ffn, hidden);
   if (run.software().attention_kernel() == v1::UNFUSED) {
     const auto length = static_cast<double>(run.training().seq_len());
     layer += 2 * product(static_cast<double>(run.training().micro_batch()) * heads, length, length, head_dim);
@@ -159,18 +177,19 @@ double AttentionSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
     for (const std::int64_t size : profile.head_dims()) {
       if (size >= wanted) width = std::min(width, size);
     }
-    const double full = profile.full_head_dim().value();
-    const double factor = Pow(std::min(static_cast<double>(width), full) / full, profile.head_dim_exponent().value());
-    const double efficiency =
-        std::min(profile.forward_efficiency().value(), profile.backward_efficiency().value()) * factor;
+    // Above head dimension 128 the rate changes as its power.
+    const double factor = Pow(std::max(static_cast<double>(width), 128.0) / 128, Log(profile.wide_factor().value()) / Log(2));
+    const double efficiency = std::min(profile.forward_efficiency().value(), profile.backward_efficiency().value()) *
+                              factor * profile.causal_efficiency().value();
     const double block = std::trunc(profile.block().value());
     const double rows = static_cast<double>(run.training().seq_len()) / block + 1;
     const double problems = static_cast<double>(run.training().micro_batch()) *
                             static_cast<double>(run.model().heads()) / static_cast<double>(run.parallelism().tp());
     // With fewer thread blocks than multiprocessors a row takes as long as if there were one for each.
     const double all_rows = problems * rows + static_cast<double>(accelerator.sms());
-    const double keys = rows * block + profile.half_length().value();
-    return sizes.layers * all_rows * block * keys * static_cast<double>(width) * kFlops / (peak * efficiency);
+    const double keys = rows * block + std::max(profile.half_length().value(), profile.backward_half_length().value());
+    const double elements = static_cast<double>(width) + profile.softmax_width().value();
+    return sizes.layers * all_rows * block * keys * elements * kFlops / (peak * efficiency);
   }
   return 0;
 }
@@ -187,6 +206,11 @@ double MemorySeconds(const v1::Run& run, const Sizes& sizes) {
   return bytes / (accelerator.memory_bandwidth() * share);
 }
 
+// The least bandwidth of a link that anything sees.
+double LeastBandwidth(const v1::Link& link) {
+  return link.bandwidth() * std::min(link.efficiency(), link.message_efficiency());
+}
+
 // Every collective and message of an iteration. See sim/collectives/collective_prices.h.
 double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   constexpr double kCollectives = 12;  // of the activations between two layers: per layer, all passes
@@ -196,14 +220,14 @@ double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   const v1::Node& node = run.cluster().node();
   const v1::Fabric& fabric = run.cluster().fabric();
   const v1::CollectiveProfile& collective = run.cluster().accelerator().profile().collective();
-  const double nvlink = node.nvlink().bandwidth() * node.nvlink().efficiency() *
+  const double nvlink = LeastBandwidth(node.nvlink()) *
                         std::min(collective.ring_efficiency().value(), collective.nvlink_message_efficiency().value());
   double link = nvlink;
   double step = node.nvlink().latency() + collective.base_latency().value() + collective.intra_step_latency().value() +
                 collective.message_latency().value();
   if (parallelism.gpus() > node.gpus()) {
     const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
-    link = std::min(link, node.nic().bandwidth() * node.nic().efficiency() * std::min(1.0, nics_per_gpu) /
+    link = std::min(link, LeastBandwidth(node.nic()) * std::min(1.0, nics_per_gpu) /
                               fabric.oversubscription());
     step += node.nic().latency() + 8 * fabric.hop_latency() + collective.inter_step_latency().value();
   }
@@ -215,18 +239,25 @@ double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   const double tensor_bytes = parallelism.tp() == 1 ? 0 : kCollectives * passes * (sizes.layers + 2) * between;
   const double chunks = parallelism.pp() == 1 ? 0 : static_cast<double>(parallelism.virtual_stages());
   const double message_bytes = 2 * passes * chunks * between;
-  const double state_bytes = 64 * sizes.parameters;  // reduced, gathered, and the tied embeddings
-  // A ring of n has 2 (n - 1) steps; a bucket is reduced and gathered; a message takes one step.
+  // Reduced, gathered twice, and the tied embeddings.
+  const double times = CommunicatesEveryMicroBatch(run) ? sizes.micro_batches : 1.0;
+  const double state_bytes = times * 64 * sizes.parameters;
+  // A ring of n has 2 (n - 1) steps; a bucket or unit is reduced in two steps and gathered twice; a message takes one
+  // step.
+  const double units = parallelism.zero_stage() == 3 ? sizes.layers + 1 : sizes.buckets + chunks;
   const double steps = 2 * tp * kCollectives * passes * (sizes.layers + 2) + 2 * passes * chunks +
-                       2 * 4 * static_cast<double>(parallelism.dp()) * (sizes.buckets + 1);
+                       times * 2 * 4 * static_cast<double>(parallelism.dp()) * (units + 1);
   return tensor_bytes / tensor_link + (message_bytes + state_bytes) / link + steps * step;
 }
 
-// Issue, floor and overhead of all kernels of an iteration.
+// Issue, floor and overhead of all kernels of an iteration; what the host adds to it as a whole, its skew as far as the
+// latest of all ranks may be.
 double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
   constexpr double kKernels = 256;  // per layer, all passes
   const v1::Profile& profile = run.cluster().accelerator().profile();
-  return kKernels * Passes(run, sizes) * (sizes.layers + 1) *
+  constexpr double kMostSigmas = 9;
+  const double once = profile.host().step_overhead().value() + kMostSigmas * profile.host().launch_skew().value();
+  return once + kKernels * Passes(run, sizes) * (sizes.layers + 1) *
          (run.software().issue_seconds() + profile.kernel_floor().value() +
           GemmProfileOf(run).overhead().value());
 }

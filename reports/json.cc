@@ -2,37 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/memory_report.h"
 #include "reports/time_classes.h"
 
 namespace orrery::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json MemoryJson(const training::Result& result) {
-  std::int64_t allocator_peak = 0;
-  std::int64_t device_peak = 0;
-  Json ranks = Json::array();
-  for (const training::PipelineRankResult& rank : result.pipeline_ranks) {
-    const memory::Ledger& memory = rank.memory;
-    allocator_peak = std::max(allocator_peak, memory.AllocatorPeak().count());
-    device_peak = std::max(device_peak, memory.DevicePeak().count());
-    ranks.push_back({{"pipeline_rank", rank.pipeline_rank},
-                     {"weights", memory.weights.count()},
-                     {"gradients", memory.gradients.count()},
-                     {"optimizer", memory.optimizer.count()},
-                     {"activations", memory.activations.count()},
-                     {"logits", memory.logits.count()},
-                     {"buffers", memory.buffers.count()},
-                     {"runtime", memory.runtime.count()},
-                     {"allocator_peak_bytes", memory.AllocatorPeak().count()}});
-  }
-  return {{"fits", result.Fits()},
-          {"capacity_bytes", result.memory_capacity},
-          {"allocator_peak_bytes", allocator_peak},
-          {"device_peak_bytes", device_peak},
-          {"pipeline_ranks", std::move(ranks)}};
-}
 
 Json WaterfallJson(const Waterfall& waterfall) {
   Json steps = Json::array();
@@ -89,6 +65,12 @@ std::string ResultJson(const training::Result& result, const Waterfall& waterfal
   json["waterfall"] = WaterfallJson(waterfall);
   json["memory"] = MemoryJson(result);
   json["pipeline_ranks"] = PipelineRanksJson(result);
+  if (provenance.expected_error.has_value()) {
+    json["expected_error"] = {{"p50", provenance.expected_error->p50},
+                              {"p90", provenance.expected_error->p90},
+                              {"family", provenance.expected_error->family},
+                              {"runs", provenance.expected_error->runs}};
+  }
   json["warnings"] = result.warnings;
   json["provenance"] = {{"version", provenance.version},
                         {"spec_sha256", provenance.spec_sha256},

@@ -3,6 +3,7 @@
 #define ORRERY_REPORTS_JSON_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "reports/waterfall.h"
@@ -10,12 +11,21 @@
 
 namespace orrery::reports {
 
+// Errors of predictions of published runs of one family: half and nine tenths of them stay below.
+struct ExpectedError {
+  double p50 = 0;
+  double p90 = 0;
+  std::string family;
+  std::int64_t runs = 0;
+};
+
 // Where a result comes from.
 struct Provenance {
   std::string version;
   std::string spec_sha256;
   std::string profile;
   std::string software;
+  std::optional<ExpectedError> expected_error;
 };
 
 // Cost of the simulation itself.

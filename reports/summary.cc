@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "base/text_table.h"
+#include "reports/memory_report.h"
 #include "reports/time_classes.h"
 
 namespace orrery::reports {
@@ -24,20 +25,6 @@ struct Unit {
   std::string Text(Time time) const { return Text(SecondsFromTime(time)); }
   std::string WithSymbol(Time time) const { return absl::StrCat(Text(time), per_second == 1 ? " s" : " ms"); }
 };
-
-std::string_view ActionName(schedules::ActionKind kind) {
-  switch (kind) {
-    case schedules::ActionKind::kForward:
-      return "forward";
-    case schedules::ActionKind::kBackward:
-      return "backward";
-    case schedules::ActionKind::kInputGradient:
-      return "input gradient";
-    case schedules::ActionKind::kWeightGradient:
-      return "weight gradient";
-  }
-  return "";
-}
 
 // A user's name on one line of a terminal.
 std::string Printable(const std::string& name) {
@@ -127,34 +114,6 @@ std::string WaterfallTable(const training::Result& result, const Waterfall& wate
   return table.Render();
 }
 
-std::string MemoryTable(const training::Result& result) {
-  TextTable table({{"GiB by pipeline rank", Align::kLeft},
-                   {"weights", Align::kRight},
-                   {"gradients", Align::kRight},
-                   {"optimizer", Align::kRight},
-                   {"activations", Align::kRight},
-                   {"logits", Align::kRight},
-                   {"buffers", Align::kRight},
-                   {"runtime", Align::kRight},
-                   {"peak", Align::kRight},
-                   {"reached in", Align::kLeft}});
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
-  const auto gib = [&](Bytes bytes) { return FormatFixed(static_cast<double>(bytes.count()) / kGiB, 2); };
-  Bytes peak;
-  for (const training::PipelineRankResult& rank : result.pipeline_ranks) {
-    const memory::Ledger& memory = rank.memory;
-    peak = std::max(peak, memory.DevicePeak());
-    table.AddRow({absl::StrCat(rank.pipeline_rank), gib(memory.weights), gib(memory.gradients), gib(memory.optimizer),
-                  gib(memory.activations), gib(memory.logits), gib(memory.buffers), gib(memory.runtime),
-                  gib(memory.DevicePeak()),
-                  absl::StrCat(std::string(ActionName(rank.peak.action)), " of chunk ", rank.peak.chunk,
-                               ", micro-batch ", rank.peak.micro_batch)});
-  }
-  const std::string verdict = absl::StrCat(result.Fits() ? "fits: " : "DOES NOT FIT: ", gib(peak), " of ",
-                                           gib(Bytes(result.memory_capacity)), " GiB on the fullest rank\n");
-  return absl::StrCat(table.Render(), verdict);
-}
-
 }  // namespace
 
 std::string Summary(const training::Result& result, const Waterfall& waterfall, const Provenance& provenance,
@@ -170,6 +129,11 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
                       : absl::StrCat(jitter.mode() == v1::EXPECTED ? ", expected" : ", sampled", " jitter of ",
                                      FormatPercent(jitter.sigma(), 2)),
                   "; spec ", provenance.spec_sha256.substr(0, 12), ", orrery ", provenance.version, "\n");
+  if (const std::optional<ExpectedError>& expected = provenance.expected_error; expected.has_value()) {
+    absl::StrAppend(&text, "expected error of the iteration time ", FormatPercent(expected->p50),
+                    " (median), up to ", FormatPercent(expected->p90), " (90th percentile), as on ", expected->runs,
+                    " published runs of ", expected->family, "\n");
+  }
   absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations",
                   result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",
                   FormatCount(result.ranks_simulated), " distinct ranks in ", FormatSeconds(cost.wall_seconds), "\n");

@@ -44,6 +44,10 @@ using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 double Achieved(const v1::Link& link) { return link.bandwidth() * link.efficiency(); }
 
+double AchievedByMessage(const v1::Link& link) {
+  return link.bandwidth() * (link.has_message_efficiency() ? link.message_efficiency() : link.efficiency());
+}
+
 Path ShortestPath(const Graph& graph, Vertex from, Vertex to) {
   const Cost unreached{std::numeric_limits<int>::max(), 0, 0};
   std::vector<Vertex> parent(boost::num_vertices(graph));
@@ -143,6 +147,8 @@ struct ClusterGraph::Impl {
   std::array<Path, 3> paths;  // by Distance
   BytesPerSecond nvlink;
   BytesPerSecond nic;
+  BytesPerSecond nvlink_message;
+  BytesPerSecond nic_message;
   std::int64_t nodes = 0;
   std::int64_t gpus_per_node = 0;
   std::int64_t nodes_per_leaf = 0;
@@ -164,6 +170,8 @@ absl::StatusOr<ClusterGraph> ClusterGraph::Build(const v1::Cluster& cluster) {
   auto impl = std::make_unique<Impl>();
   impl->nvlink = BytesPerSecond(Achieved(cluster.node().nvlink()));
   impl->nic = BytesPerSecond(Achieved(cluster.node().nic()));
+  impl->nvlink_message = BytesPerSecond(AchievedByMessage(cluster.node().nvlink()));
+  impl->nic_message = BytesPerSecond(AchievedByMessage(cluster.node().nic()));
   impl->nodes = cluster.nodes();
   impl->gpus_per_node = gpus;
   impl->nodes_per_leaf = cluster.fabric().nodes_per_leaf();
@@ -184,6 +192,8 @@ BytesPerSecond ClusterGraph::NodeNetworkBandwidth() const {
   return impl_->nic * static_cast<double>(impl_->nics_per_node);
 }
 BytesPerSecond ClusterGraph::NicBandwidth() const { return impl_->nic; }
+BytesPerSecond ClusterGraph::NvlinkMessageBandwidth() const { return impl_->nvlink_message; }
+BytesPerSecond ClusterGraph::NicMessageBandwidth() const { return impl_->nic_message; }
 
 std::int64_t ClusterGraph::gpus() const { return impl_->nodes * impl_->gpus_per_node; }
 std::int64_t ClusterGraph::gpus_per_node() const { return impl_->gpus_per_node; }

@@ -57,6 +57,9 @@ class ClusterGraph {
   BytesPerSecond NvlinkBandwidth() const;
   BytesPerSecond NodeNetworkBandwidth() const;
   BytesPerSecond NicBandwidth() const;
+  // The same of one message between two GPUs, with a link's message_efficiency: over NVLink, over one NIC.
+  BytesPerSecond NvlinkMessageBandwidth() const;
+  BytesPerSecond NicMessageBandwidth() const;
 
   std::int64_t gpus() const;  // of the cluster
   std::int64_t gpus_per_node() const;

@@ -35,6 +35,7 @@ Json SummaryJson(const Summary& summary) {
     json["median_abs_error"] = summary.median_abs_error;
     json["p90_abs_error"] = summary.p90_abs_error;
     json["bias"] = summary.bias;
+    if (summary.constants > 0) json["constants"] = summary.constants;
   }
   return json;
 }
@@ -46,8 +47,24 @@ void AddSummaryRow(const std::string& name, const Summary& summary, TextTable* t
     cells.push_back(FormatPercent(summary.median_abs_error));
     cells.push_back(FormatPercent(summary.p90_abs_error));
     cells.push_back(FormatPercent(summary.bias));
+    cells.push_back(summary.constants > 0 ? absl::StrCat(summary.constants) : "");
   }
   table->AddRow(std::move(cells));
+}
+
+// By one of the row's texts, in order of first appearance.
+std::vector<std::pair<std::string, Summary>> SummariseBy(const std::vector<Row>& rows, std::string Row::*text) {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<const Row*>> members;
+  for (const Row& row : rows) {
+    std::vector<const Row*>& group = members[row.*text];
+    if (group.empty()) names.push_back(row.*text);
+    group.push_back(&row);
+  }
+  std::vector<std::pair<std::string, Summary>> groups;
+  groups.reserve(names.size());
+  for (const std::string& name : names) groups.emplace_back(name, Summarise(members[name]));
+  return groups;
 }
 
 }  // namespace
@@ -77,6 +94,9 @@ Summary Summarise(const std::vector<const Row*>& rows) {
   summary.median_abs_error = Quantile(absolute_errors, 0.5);
   summary.p90_abs_error = Quantile(absolute_errors, 0.9);
   summary.bias = Quantile(signed_errors, 0.5);
+  std::set<std::string> constants;
+  for (const Row* row : rows) constants.insert(row->constants.begin(), row->constants.end());
+  summary.constants = static_cast<int>(constants.size());
   return summary;
 }
 
@@ -94,25 +114,19 @@ Summary Report::WithAssumptions(bool with) const {
   return Summarise(chosen);
 }
 
-std::vector<std::pair<std::string, Summary>> Report::Groups() const {
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<const Row*>> members;
-  for (const Row& row : rows) {
-    std::vector<const Row*>& group = members[row.group];
-    if (group.empty()) names.push_back(row.group);
-    group.push_back(&row);
-  }
-  std::vector<std::pair<std::string, Summary>> groups;
-  groups.reserve(names.size());
-  for (const std::string& name : names) groups.emplace_back(name, Summarise(members[name]));
-  return groups;
+std::vector<std::pair<std::string, Summary>> Report::Groups() const { return SummariseBy(rows, &Row::group); }
+
+std::vector<std::pair<std::string, Summary>> Report::Parts() const {
+  std::vector<std::pair<std::string, Summary>> parts = SummariseBy(rows, &Row::part);
+  std::erase_if(parts, [](const auto& part) { return part.first.empty(); });
+  return parts;
 }
 
 std::string ReportText(const Report& report) {
   using Align = TextTable::Align;
   TextTable rows({{"id", Align::kLeft},
-                  {"measured s", Align::kRight},
-                  {"predicted s", Align::kRight},
+                  {absl::StrCat("measured ", report.unit), Align::kRight},
+                  {absl::StrCat("predicted ", report.unit), Align::kRight},
                   {"error", Align::kRight},
                   {"filled in or remarks", Align::kLeft}});
   std::map<std::string, int> refusals;
@@ -124,7 +138,8 @@ std::string ReportText(const Report& report) {
     std::vector<std::string> remarks = row.assumptions;
     remarks.insert(remarks.end(), row.flags.begin(), row.flags.end());
     if (row.status == Status::kFailed) remarks = {absl::StrCat("FAILED: ", row.reason)};
-    rows.AddRow({row.id, FormatFixed(row.measured, 3), row.status == Status::kOk ? FormatFixed(row.predicted, 3) : "",
+    rows.AddRow({row.id, FormatFixed(row.measured, report.digits),
+                 row.status == Status::kOk ? FormatFixed(row.predicted, report.digits) : "",
                  row.status == Status::kOk ? FormatPercent(row.Error()) : "", absl::StrJoin(remarks, "; ")});
   }
   TextTable summary({{absl::StrCat("by ", report.group_column), Align::kLeft},
@@ -134,11 +149,16 @@ std::string ReportText(const Report& report) {
                      {"failed", Align::kRight},
                      {"median |error|", Align::kRight},
                      {"p90 |error|", Align::kRight},
-                     {"bias", Align::kRight}});
+                     {"bias", Align::kRight},
+                     {"constants", Align::kRight}});
   for (const auto& [name, group] : report.Groups()) AddSummaryRow(name, group, &summary);
   summary.AddRule();
-  AddSummaryRow("nothing filled in", report.WithAssumptions(false), &summary);
-  AddSummaryRow("something filled in", report.WithAssumptions(true), &summary);
+  const std::vector<std::pair<std::string, Summary>> parts = report.Parts();
+  for (const auto& [name, part] : parts) AddSummaryRow(name, part, &summary);
+  if (parts.empty()) {
+    AddSummaryRow("nothing filled in", report.WithAssumptions(false), &summary);
+    AddSummaryRow("something filled in", report.WithAssumptions(true), &summary);
+  }
   AddSummaryRow("all", report.All(), &summary);
   std::string text = absl::StrCat(rows.Render(), "\n", summary.Render());
   if (refusals.empty()) return text;
@@ -165,9 +185,15 @@ std::string ReportJson(const Report& report) {
     entry["flags"] = row.flags;
     json["rows"].push_back(std::move(entry));
   }
+  json["unit"] = report.unit;
   json["summary"] = SummaryJson(report.All());
   json["summary_nothing_filled_in"] = SummaryJson(report.WithAssumptions(false));
   json["summary_something_filled_in"] = SummaryJson(report.WithAssumptions(true));
+  for (const auto& [name, part] : report.Parts()) {
+    Json entry = {{"part", name}};
+    entry.update(SummaryJson(part));
+    json["parts"].push_back(std::move(entry));
+  }
   json["groups"] = Json::array();
   for (const auto& [name, group] : report.Groups()) {
     Json entry = {{report.group_column, name}};
@@ -178,7 +204,7 @@ std::string ReportJson(const Report& report) {
 }
 
 std::string ReportCsv(const Report& report) {
-  std::string text = absl::StrCat("id,", report.group_column, ",measured_s,predicted_s,error\n");
+  std::string text = absl::StrCat("id,", CsvField(report.group_column), ",measured_", report.unit, ",predicted_", report.unit, ",error\n");
   for (const Row& row : report.rows) {
     if (row.status != Status::kOk) continue;
     absl::StrAppend(&text, CsvField(row.id), ",", CsvField(row.group), ",", FormatDouble(row.measured), ",",

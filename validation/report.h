@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orrery::validation {
@@ -16,8 +18,8 @@ struct Row {
   std::string id;
   int line = 0;
   Status status = Status::kOk;
-  double measured = 0;   // seconds
-  double predicted = 0;  // seconds; kOk only
+  double measured = 0;   // in the report's unit
+  double predicted = 0;  // likewise; kOk only
   // kRefused: the first missing feature. kFailed: what went wrong.
   std::string reason;
   // Blank cells that were filled in, each "field = value".
@@ -26,6 +28,13 @@ struct Row {
   std::vector<std::string> flags;
   // Cell of the column by which rows are grouped.
   std::string group;
+  // What the summaries tell apart besides groups ("held out"); empty: whether something was filled in.
+  std::string part;
+
+  // Presets behind the prediction of a run, and names of the constants in use (constants.h).
+  std::string software;
+  std::string accelerator;
+  std::set<std::string> constants;
 
   // predicted / measured - 1.
   double Error() const { return predicted / measured - 1; }
@@ -40,6 +49,8 @@ struct Summary {
   double median_abs_error = 0;
   double p90_abs_error = 0;
   double bias = 0;  // median signed error
+  // Different constants in use by these rows; 0 where they were not counted.
+  int constants = 0;
 };
 Summary Summarise(const std::vector<const Row*>& rows);
 
@@ -49,12 +60,16 @@ double Quantile(std::vector<double> values, double q);
 struct Report {
   std::vector<Row> rows;
   std::string group_column;
+  std::string unit = "s";
+  int digits = 3;  // of measured and predicted, in text
 
   Summary All() const;
   // Rows of which nothing was filled in, and the others.
   Summary WithAssumptions(bool with) const;
   // By group, in order of first appearance.
   std::vector<std::pair<std::string, Summary>> Groups() const;
+  // By part, likewise; none where no row has one.
+  std::vector<std::pair<std::string, Summary>> Parts() const;
 };
 
 std::string ReportText(const Report& report);

@@ -1,34 +1,26 @@
 #include "validation/runs.h"
 
 #include <algorithm>
-#include <array>
+#include <mutex>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/parallel.h"
 #include "base/status_macros.h"
 #include "sim/training/simulate.h"
+#include "validation/constants.h"
 
 namespace orrery::validation {
 namespace {
 
 absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
 
-// Names in the record of accelerators that exist as presets.
-struct NamedAccelerator {
-  std::string_view gpu;
-  std::string_view preset;
-};
-constexpr std::array kAccelerators = {NamedAccelerator{"A100-80GB", "a100-sxm-80gb"},
-                                      NamedAccelerator{"A100-40GB", "a100-sxm-40gb"}};
-
-// Window of a "swa" variant, whose size no source prints: docs/validation.md.
-constexpr std::int64_t kAssumedWindow = 1024;
-
 // Builds the run of one row, field by field.
 class RowReader {
  public:
-  RowReader(const Record& record, const spec::LoadOptions& options) : record_(record), options_(options) {}
+  RowReader(const Record& record, const Catalogue& catalogue) : record_(record), catalogue_(catalogue) {}
 
   absl::StatusOr<RunOfRow> Read() {
     ABSL_RETURN_IF_ERROR(CheckFeatures());
@@ -42,14 +34,15 @@ class RowReader {
     run().set_name(std::string(record_.Text("id")));
     // What the record's compiler filled in.
     for (const absl::string_view name : absl::StrSplit(std::string(record_.Text("assumed")), ' ', absl::SkipEmpty())) {
-      if (name != "vpp-unknown") Assume(absl::StrCat(name, " (filled in by the record)"));
+      const bool open = name == "vpp-unknown" || (name == "micro_batch" && result_.micro_batch_open);
+      if (!open) Assume(absl::StrCat(name, " (filled in by the record)"));
     }
     return std::move(result_);
   }
 
  private:
   v1::Run& run() { return result_.run; }
-  const v1::SoftwareDefaults& defaults() const { return software_.defaults(); }
+  const v1::SoftwareDefaults& defaults() const { return software_->defaults(); }
   void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
 
   // Features that no software level has yet, in the order of the record's columns.
@@ -63,16 +56,11 @@ class RowReader {
     if (record_.Text("task") != "pretrain" && !record_.Blank("task")) {
       return Missing(absl::StrCat("task ", std::string(record_.Text("task"))));
     }
-    if (!record_.Blank("kv_heads") && record_.Text("kv_heads") != record_.Text("heads")) {
-      return Missing("grouped-query attention");
-    }
     for (const std::string_view degree : {"cp", "ep"}) {
       if (!record_.Blank(degree) && record_.Text(degree) != "1") {
         return Missing(degree == "cp" ? "context parallelism" : "expert parallelism");
       }
     }
-    if (record_.Text("zero_stage") == "3" || record_.Text("zero_stage") == "fsdp") return Missing("ZeRO-3");
-    if (!record_.Blank("optimizer_shard_group")) return Missing("optimizer shard group");
     const std::string_view precision = record_.Text("precision");
     if (precision != "fp16" && precision != "bf16" && !precision.empty()) {
       return Missing(absl::StrCat("precision ", std::string(precision)));
@@ -82,12 +70,10 @@ class RowReader {
 
   absl::Status ReadSoftware() {
     const std::string level(record_.Text("software"));
-    ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> known, spec::ListPresets("software", options_));
-    if (std::find(known.begin(), known.end(), level) == known.end()) {
-      return Missing(absl::StrCat("software level ", level));
-    }
+    software_ = catalogue_.Level(level);
+    if (software_ == nullptr) return Missing(absl::StrCat("software level ", level));
     run().mutable_software()->set_preset(level);
-    return spec::LoadPreset(level, options_, &software_);
+    return absl::OkStatus();
   }
 
   // Reads an integer that must be printed.
@@ -116,6 +102,15 @@ class RowReader {
 
   absl::Status ReadModel() {
     v1::Model& model = *run().mutable_model();
+    // What a table does not print of a model's architecture follows from the family that it names.
+    if (const v1::Model* family = catalogue_.FamilyOf(record_.Text("model")); family != nullptr) {
+      model = *family;
+    } else {
+      Assume("architecture = GPT");
+    }
+    for (const char* size : {"preset", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab"}) {
+      model.GetReflection()->ClearField(&model, model.GetDescriptor()->FindFieldByName(size));
+    }
     model.set_name(std::string(record_.Text("model")));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, Needed("layers"));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, Needed("hidden"));
@@ -129,11 +124,14 @@ class RowReader {
     model.set_vocab(vocab);
     if (ffn.has_value()) model.set_ffn_hidden(*ffn);
     if (head_dim.has_value()) model.set_head_dim(*head_dim);
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> kv_heads, record_.Integer("kv_heads"));
+    if (kv_heads.has_value()) model.set_kv_heads(*kv_heads);
     const std::string_view variant = record_.Text("variant");
     if (variant.find("parallel-block") != std::string_view::npos) model.set_block(v1::PARALLEL);
     if (variant.find("swa") != std::string_view::npos) {
-      model.set_attention_window(kAssumedWindow);
-      Assume(absl::StrCat("attention_window = ", kAssumedWindow));
+      if (!defaults().has_attention_window()) return Missing("the size of the attention window");
+      model.set_attention_window(defaults().attention_window());
+      Assume(absl::StrCat("attention_window = ", defaults().attention_window()));
     }
     return absl::OkStatus();
   }
@@ -142,7 +140,14 @@ class RowReader {
     v1::Training& training = *run().mutable_training();
     ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, Needed("seq_len"));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, Needed("global_batch"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, IntegerOr("micro_batch", 1));
+    // Without a pipeline nothing speaks for a small micro-batch: see LargestMicroBatch.
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, Needed("pp"));
+    const bool filled_in = absl::StrContains(std::string(record_.Text("assumed")), "micro_batch");
+    result_.micro_batch_open = pp == 1 && (filled_in || record_.Blank("micro_batch"));
+    std::int64_t micro_batch = 1;
+    if (!result_.micro_batch_open) {
+      ABSL_ASSIGN_OR_RETURN(micro_batch, IntegerOr("micro_batch", 1));
+    }
     training.set_seq_len(seq_len);
     training.set_global_batch(global_batch);
     training.set_micro_batch(micro_batch);
@@ -179,6 +184,8 @@ class RowReader {
     ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> dp, record_.Integer("dp"));
     if (dp.has_value()) parallelism.set_dp(*dp);
     parallelism.set_zero_stage(zero);
+    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> shard_ranks, record_.Integer("optimizer_shard_group"));
+    if (shard_ranks.has_value()) parallelism.set_shard_ranks(*shard_ranks);
     ABSL_ASSIGN_OR_RETURN(const std::optional<bool> sequence_parallel, YesOrNo("sequence_parallel"));
     if (tp > 1 && !sequence_parallel.has_value()) {
       Assume(absl::StrCat("sequence_parallel = ", defaults().sequence_parallel() ? "yes" : "no"));
@@ -200,7 +207,10 @@ class RowReader {
     }
     ABSL_ASSIGN_OR_RETURN(std::optional<std::int64_t> stages, record_.Integer("vpp"));
     if (!stages.has_value() && schedule == "interleaved-1F1B") {
-      stages = LargestDivisor(run().model().layers() / pp, defaults().max_virtual_stages());
+      // Where the ends count as layers, so they do here.
+      const std::int64_t layers = run().model().layers();
+      const std::int64_t units = layers % pp == 0 || defaults().layer_split() != v1::ENDS_AS_LAYERS ? layers : layers + 2;
+      stages = LargestDivisor(units / pp, defaults().max_virtual_stages());
       Assume(absl::StrCat("vpp = ", *stages));
     }
     run().mutable_parallelism()->set_virtual_stages(stages.value_or(1));
@@ -222,49 +232,107 @@ class RowReader {
   }
 
   absl::Status ReadCluster() {
-    const std::string_view gpu = record_.Text("gpu");
-    const auto* const accelerator = std::find_if(kAccelerators.begin(), kAccelerators.end(),
-                                                 [&](const NamedAccelerator& named) { return named.gpu == gpu; });
-    if (accelerator == kAccelerators.end()) return Missing(absl::StrCat("accelerator ", std::string(gpu)));
+    const std::string gpu(record_.Text("gpu"));
+    const std::string accelerator = catalogue_.AcceleratorPreset(gpu);
+    if (accelerator.empty()) return Missing(absl::StrCat("accelerator ", gpu));
     for (const v1::ClusterDefault& choice : defaults().clusters()) {
-      if (choice.accelerator() != accelerator->preset) continue;
-      v1::Cluster cluster;
-      ABSL_RETURN_IF_ERROR(spec::LoadPreset(choice.cluster(), options_, &cluster));
-      const std::int64_t per_node = cluster.node().gpus();
+      if (choice.accelerator() != accelerator) continue;
+      const v1::Cluster* cluster = catalogue_.ClusterOf(choice.cluster());
+      if (cluster == nullptr) {
+        return absl::NotFoundError(absl::StrCat("software level ", software_->name(), " names cluster ",
+                                                choice.cluster(), ", for which there is no preset"));
+      }
+      const std::int64_t per_node = cluster->node().gpus();
       v1::Cluster& named = *run().mutable_cluster();
       named.set_preset(choice.cluster());
-      named.set_nodes(std::max((run().parallelism().gpus() + per_node - 1) / per_node, cluster.nodes()));
+      named.mutable_accelerator()->set_preset(accelerator);
+      named.set_nodes(std::max((run().parallelism().gpus() + per_node - 1) / per_node, cluster->nodes()));
       return absl::OkStatus();
     }
-    return Missing(absl::StrCat("a cluster of ", std::string(gpu)));
+    return Missing(absl::StrCat("a cluster of ", gpu));
   }
 
   const Record& record_;
-  const spec::LoadOptions& options_;
-  v1::Software software_;
+  const Catalogue& catalogue_;
+  const v1::Software* software_ = nullptr;
   RunOfRow result_;
 };
 
-void Predict(const Record& record, const spec::LoadOptions& options, Row& row) {
+// The sequences of one replica.
+std::int64_t SequencesPerReplica(const v1::Run& run) {
+  return run.training().global_batch() / run.parallelism().dp();
+}
+
+struct Prediction {
+  spec::LoadedRun loaded;
+  training::Result result;
+};
+
+absl::StatusOr<Prediction> Simulated(const v1::Run& run, const spec::LoadOptions& options) {
+  Prediction prediction;
+  ABSL_ASSIGN_OR_RETURN(prediction.loaded, spec::ResolveRun(run, options));
+  ABSL_ASSIGN_OR_RETURN(prediction.result, training::Simulate(prediction.loaded.run));
+  return prediction;
+}
+
+// Without a pipeline the largest micro-batch that fits in memory is fastest, and what is run where a source does not say;
+// 1 where none fits.
+absl::StatusOr<Prediction> LargestMicroBatch(v1::Run run, const spec::LoadOptions& options) {
+  ABSL_ASSIGN_OR_RETURN(Prediction prediction, Simulated(run, options));
+  const std::int64_t sequences = SequencesPerReplica(prediction.loaded.run);
+  for (std::int64_t size = sequences; size > 1; --size) {
+    if (sequences % size != 0) continue;
+    run.mutable_training()->set_micro_batch(size);
+    ABSL_ASSIGN_OR_RETURN(Prediction larger, Simulated(run, options));
+    if (larger.result.Fits()) return larger;
+  }
+  return prediction;
+}
+
+void Predict(const Record& record, const Catalogue& catalogue, const spec::LoadOptions& options, Row& row) {
   const auto fail = [&](const absl::Status& status) {
     row.status = status.code() == absl::StatusCode::kUnimplemented ? Status::kRefused : Status::kFailed;
     row.reason = std::string(status.message());
   };
-  absl::StatusOr<RunOfRow> made = MakeRun(record, options);
+  absl::StatusOr<RunOfRow> made = MakeRun(record, catalogue);
   if (!made.ok()) return fail(made.status());
   row.assumptions = made->assumptions;
-  const absl::StatusOr<spec::LoadedRun> loaded = spec::ResolveRun(made->run, options);
-  if (!loaded.ok()) return fail(loaded.status());
-  const absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
-  if (!result.ok()) return fail(result.status());
-  row.predicted = SecondsFromTime(result->iteration_time);
-  if (!result->Fits()) row.flags.emplace_back("does not fit in memory");
+  const absl::StatusOr<Prediction> prediction =
+      made->micro_batch_open ? LargestMicroBatch(made->run, options) : Simulated(made->run, options);
+  if (!prediction.ok()) return fail(prediction.status());
+  const v1::Run& run = prediction->loaded.run;
+  if (made->micro_batch_open) {
+    row.assumptions.push_back(absl::StrCat("micro_batch = ", run.training().micro_batch(), ", the largest that fits"));
+  }
+  row.predicted = SecondsFromTime(prediction->result.iteration_time);
+  row.software = run.software().name();
+  row.accelerator = run.cluster().accelerator().name();
+  row.constants = ConstantsInUse(run);
+  if (!prediction->result.Fits()) row.flags.emplace_back("does not fit in memory");
+}
+
+Row PredictRow(const Record& record, const Catalogue& catalogue, const RunsOptions& options) {
+  Row row;
+  row.id = std::string(record.Text("id"));
+  row.line = record.line();
+  row.group = std::string(record.Text(options.group_column));
+  const absl::StatusOr<std::optional<double>> measured = record.Number("time_s");
+  constexpr double kShortest = 1e-9;  // seconds
+  constexpr double kLongest = 1e9;
+  if (measured.ok() && measured->has_value() && **measured >= kShortest && **measured <= kLongest) {
+    row.measured = **measured;
+    Predict(record, catalogue, options.load, row);
+  } else {
+    row.status = Status::kFailed;
+    row.reason = "time_s: not a number of seconds between 1e-9 and 1e9";
+  }
+  return row;
 }
 
 }  // namespace
 
-absl::StatusOr<RunOfRow> MakeRun(const Record& record, const spec::LoadOptions& options) {
-  return RowReader(record, options).Read();
+absl::StatusOr<RunOfRow> MakeRun(const Record& record, const Catalogue& catalogue) {
+  return RowReader(record, catalogue).Read();
 }
 
 absl::StatusOr<Report> ValidateRuns(const CsvTable& table, const RunsOptions& options, Progress& progress) {
@@ -274,28 +342,18 @@ absl::StatusOr<Report> ValidateRuns(const CsvTable& table, const RunsOptions& op
   ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
   if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  ABSL_ASSIGN_OR_RETURN(const Catalogue catalogue, Catalogue::Load(options.load));
   Report report;
   report.group_column = options.group_column;
+  report.rows.resize(rows.size());
   progress.Start("validating runs", static_cast<std::int64_t>(rows.size()));
-  for (const CsvRow* csv_row : rows) {
-    const Record record(table, *csv_row);
-    Row row;
-    row.id = std::string(record.Text("id"));
-    row.line = record.line();
-    row.group = std::string(record.Text(options.group_column));
-    const absl::StatusOr<std::optional<double>> measured = record.Number("time_s");
-    constexpr double kShortest = 1e-9;  // seconds
-    constexpr double kLongest = 1e9;
-    if (measured.ok() && measured->has_value() && **measured >= kShortest && **measured <= kLongest) {
-      row.measured = **measured;
-      Predict(record, options.load, row);
-    } else {
-      row.status = Status::kFailed;
-      row.reason = "time_s: not a number of seconds between 1e-9 and 1e9";
-    }
-    report.rows.push_back(std::move(row));
+  std::mutex one_at_a_time;
+  ParallelFor(static_cast<std::int64_t>(rows.size()), options.threads, [&](std::int64_t i) {
+    report.rows[static_cast<std::size_t>(i)] =
+        PredictRow(Record(table, *rows[static_cast<std::size_t>(i)]), catalogue, options);
+    const std::lock_guard<std::mutex> lock(one_at_a_time);
     progress.Advance(1);
-  }
+  });
   return report;
 }
 

@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "orrery/v1/run.pb.h"
 #include "proto/loader.h"
+#include "validation/catalogue.h"
 #include "validation/record.h"
 #include "validation/report.h"
 
@@ -23,13 +24,17 @@ namespace orrery::validation {
 struct RunOfRow {
   v1::Run run;
   std::vector<std::string> assumptions;
+  // The source does not print the micro-batch, and there is no pipeline: the largest that fits in memory is taken.
+  bool micro_batch_open = false;
 };
-absl::StatusOr<RunOfRow> MakeRun(const Record& record, const spec::LoadOptions& options);
+absl::StatusOr<RunOfRow> MakeRun(const Record& record, const Catalogue& catalogue);
 
 struct RunsOptions {
   spec::LoadOptions load;
   std::vector<Condition> where;
   std::string group_column = "source";
+  // Rows are predicted side by side; the report does not depend on it.
+  int threads = 1;
 };
 
 // NOT_FOUND where the table lacks a column that is needed, or no row is left.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "workloads/ends.h"
 #include "workloads/layer.h"
 #include "workloads/transformer.h"
@@ -5,41 +7,75 @@
 namespace orrery::workloads {
 namespace {
 
-// Appends `layer` for each of `layers` layers, numbered in the order in which this pass meets them.
-void Repeat(const std::vector<Operator>& layer, std::int64_t layers, bool reversed, std::vector<Operator>* operators) {
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const std::size_t begin = operators->size();
-    operators->insert(operators->end(), layer.begin(), layer.end());
-    const auto index = static_cast<std::int32_t>(reversed ? layers - 1 - i : i);
-    for (std::size_t j = begin; j < operators->size(); ++j) (*operators)[j].layer = index;
+// Operators of one layer and of both ends stay below this.
+constexpr std::size_t kMostOperators = 96;
+
+// A pass over one layer, and the layers [first, end) that run it.
+struct Group {
+  std::vector<Operator> layer;
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+Group ForwardGroup(const Shape& shape, std::int64_t first, std::int64_t end) {
+  Group group{{}, first, end};
+  if (first >= end) return group;
+  group.layer.reserve(kMostOperators);
+  Recorder recorder(&group.layer);
+  LayerForward(shape, ForwardRetention(shape), recorder);
+  return group;
+}
+
+Group BackwardGroup(const Shape& shape, std::int64_t first, std::int64_t end) {
+  Group group{{}, first, end};
+  if (first >= end) return group;
+  group.layer.reserve(kMostOperators);
+  Recorder recorder(&group.layer);
+  LayerBackward(shape, recorder);
+  return group;
+}
+
+// Appends the group's layers in the order in which a pass meets them.
+void Append(Group& group, bool reversed, std::vector<Operator>* operators) {
+  for (std::int64_t i = group.first; i < group.end; ++i) {
+    const auto index = static_cast<std::int32_t>(reversed ? group.end - 1 - (i - group.first) : i);
+    for (Operator& op : group.layer) op.layer = index;
+    operators->insert(operators->end(), group.layer.begin(), group.layer.end());
   }
 }
 
-// Operators of one layer and of both ends stay below this.
-constexpr std::size_t kMostOperators = 80;
+std::size_t SizeOf(const Group& group) {
+  return static_cast<std::size_t>(group.end - group.first) * group.layer.size();
+}
 
 }  // namespace
 
 ChunkWork BuildChunk(const v1::Run& run, const ChunkShape& chunk) {
   const Shape shape = MakeShape(run);
-  std::vector<Operator> layer;
-  layer.reserve(kMostOperators);
-  Recorder layer_recorder(&layer);
-  LayerForward(shape, ForwardRetention(shape), layer_recorder);
-
+  // Under full recomputation of some layers, the first ones keep their input only, the others everything.
+  std::int64_t first_kept = chunk.layers;
+  Shape kept = shape;
+  if (shape.recompute == v1::FULL && shape.recompute_layers >= 0) {
+    kept.recompute = v1::NONE;
+    first_kept = std::min(chunk.layers, shape.recompute_layers);
+  }
   ChunkWork work;
-  work.forward.reserve(static_cast<std::size_t>(chunk.layers) * layer.size() + kMostOperators);
+  Group first = ForwardGroup(shape, 0, first_kept);
+  Group rest = ForwardGroup(kept, first_kept, chunk.layers);
+  work.forward.reserve(SizeOf(first) + SizeOf(rest) + kMostOperators);
   Recorder forward(&work.forward);
   if (chunk.embedding) EmbeddingForward(shape, forward);
-  Repeat(layer, chunk.layers, /*reversed=*/false, &work.forward);
+  Append(first, /*reversed=*/false, &work.forward);
+  Append(rest, /*reversed=*/false, &work.forward);
   if (chunk.head) HeadForward(shape, forward);
 
-  layer.clear();
-  LayerBackward(shape, layer_recorder);
-  work.backward.reserve(static_cast<std::size_t>(chunk.layers) * layer.size() + kMostOperators);
+  first = BackwardGroup(shape, 0, first_kept);
+  rest = BackwardGroup(kept, first_kept, chunk.layers);
+  work.backward.reserve(SizeOf(first) + SizeOf(rest) + kMostOperators);
   Recorder backward(&work.backward);
   if (chunk.head) HeadBackward(shape, backward);
-  Repeat(layer, chunk.layers, /*reversed=*/true, &work.backward);
+  Append(rest, /*reversed=*/true, &work.backward);
+  Append(first, /*reversed=*/true, &work.backward);
   if (chunk.embedding) EmbeddingBackward(shape, backward);
   return work;
 }

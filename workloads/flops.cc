@@ -1,5 +1,6 @@
 // Conventions for model FLOPs. Per token, a matrix of n parameters costs 2n forward and 4n backward; attention costs
 // 2 s per head dimension and head for each of its two products, forward, and twice that backward.
+#include <algorithm>
 #include <array>
 
 #include "absl/status/status.h"
@@ -13,34 +14,52 @@ constexpr std::array<std::string_view, 4> kConventions = {"model", "model-causal
 
 // Forward FLOPs of one token.
 struct TokenFlops {
-  double layers = 0;     // matrices of all layers
+  double mlp = 0;        // its matrices, all layers
+  double other = 0;      // QKV and projection, all layers
   double attention = 0;  // both products against s tokens, all layers
   double logits = 0;
+  double layers() const { return mlp + other; }
 };
 
 TokenFlops ForwardFlops(const v1::Run& run) {
   const v1::Model& model = run.model();
   const auto h = static_cast<double>(model.hidden());
   const auto layers = static_cast<double>(model.layers());
-  const double width = static_cast<double>(model.heads()) * static_cast<double>(model.head_dim());
+  const auto head_dim = static_cast<double>(model.head_dim());
+  const double width = static_cast<double>(model.heads()) * head_dim;
+  const double kv_width = static_cast<double>(model.kv_heads()) * head_dim;
   TokenFlops flops;
-  flops.layers = layers * 2 * (4 * h * width + 2 * h * static_cast<double>(model.ffn_hidden()));
+  flops.mlp = layers * 2 * h * (model.gated_mlp() ? 3 : 2) * static_cast<double>(model.ffn_hidden());
+  flops.other = layers * 2 * h * (2 * width + 2 * kv_width);
   flops.attention = layers * 4 * static_cast<double>(run.training().seq_len()) * width;
   flops.logits = 2 * h * static_cast<double>(model.vocab());
   return flops;
 }
 
-// Parameters of the whole model, unpadded, the shared table once.
-double AllParameters(const v1::Run& run, bool tables) {
-  const v1::Model& model = run.model();
-  v1::Run whole = run;
-  whole.mutable_parallelism()->set_tp(1);
-  const ParameterCount count = Parameters(whole, {.layers = model.layers(), .embedding = true, .head = true});
-  const std::int64_t padding = (PaddedVocabulary(whole) - model.vocab()) * model.hidden();
-  std::int64_t total = count.matmul + count.other;
-  if (!model.tied_embeddings()) total -= padding;
-  if (tables) total += count.embedding - padding;
-  return static_cast<double>(total);
+// Share of the layers that full recomputation computes again.
+double RecomputedShare(const v1::Run& run) {
+  const v1::Training& training = run.training();
+  if (!training.has_recompute_layers()) return 1;
+  const std::int64_t most = training.recompute_layers();
+  const v1::Parallelism& parallelism = run.parallelism();
+  std::int64_t recomputed = 0;
+  for (const std::int64_t layers : parallelism.stage_layers()) recomputed += std::min(layers, most);
+  return static_cast<double>(recomputed) / static_cast<double>(run.model().layers());
+}
+
+// Forward FLOPs of one token that are computed again; `attention` as the convention counts it.
+double RecomputedFlops(const v1::Run& run, const TokenFlops& forward, double attention) {
+  if (run.training().recompute() == v1::FULL) return (forward.layers() + attention) * RecomputedShare(run);
+  if (run.training().recompute() != v1::SELECTIVE) return 0;
+  double flops = 0;
+  const bool unfused = run.software().attention_kernel() == v1::UNFUSED;
+  const auto& modules = run.training().recompute_modules();
+  const auto computes = [&](v1::RecomputeModule module) {
+    return std::find(modules.begin(), modules.end(), static_cast<int>(module)) != modules.end();
+  };
+  if (computes(v1::CORE_ATTENTION) && unfused) flops += attention;
+  if (computes(v1::MLP)) flops += forward.mlp;
+  return flops;
 }
 
 }  // namespace
@@ -53,19 +72,18 @@ absl::StatusOr<Flops> ModelFlops(const v1::Run& run, std::string_view convention
   double per_token = 0;
   if (convention == "model" || convention == "model-causal") {
     if (convention == "model-causal") attention /= 2;
-    per_token = 3 * (forward.layers + attention + forward.logits);
+    per_token = 3 * (forward.layers() + attention + forward.logits);
   } else if (convention == "6n" || convention == "6n-no-embedding") {
     attention = 0;
-    per_token = 6 * AllParameters(run, convention == "6n");
+    const ParameterCount count = ModelParameters(run);
+    const std::int64_t counted = convention == "6n" ? count.total() : count.matmul + count.other;
+    per_token = 6 * static_cast<double>(counted);
   } else {
     return absl::InvalidArgumentError(absl::StrCat("unknown FLOP convention \"",
                                                    absl::string_view(convention.data(), convention.size()),
                                                    "\": known are model, model-causal, 6n, 6n-no-embedding"));
   }
-  if (recompute && run.training().recompute() == v1::FULL) per_token += forward.layers + attention;
-  if (recompute && run.training().recompute() == v1::SELECTIVE && run.software().attention_kernel() == v1::UNFUSED) {
-    per_token += attention;
-  }
+  if (recompute) per_token += RecomputedFlops(run, forward, attention);
   const double tokens =
       static_cast<double>(run.training().global_batch()) * static_cast<double>(run.training().seq_len());
   return Flops(per_token * tokens);

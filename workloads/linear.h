@@ -37,7 +37,13 @@ struct ColumnLayer {
   LinearNames names;
   std::int64_t outputs = 0;  // of this rank
   Bytes output_gradient;     // freed with its weight gradient
+  Bytes adopted =
+      Bytes(0);  // of it, what the input gradient's GEMM is said to allocate: written in place of the output
 };
+
+// Bytes per weight of what follows a weight gradient that no GEMM accumulates: it is added to the main gradient, or
+// copied to where it is reduced from.
+std::int64_t AccumulationBytes(const Shape& shape);
 
 // Gathers the input of a column-parallel layer where it is sharded along the sequence.
 void GatherInput(const Shape& shape, Recorder& out);

@@ -3,6 +3,7 @@
 #ifndef ORRERY_WORKLOADS_OPERATOR_H_
 #define ORRERY_WORKLOADS_OPERATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,8 @@ struct Gemm {
   bool accumulates_fp32 = false;
 };
 
-// Fused attention of `batch` x `heads` problems of q x kv tokens; causal. `window` 0: all earlier tokens are seen.
+// Fused attention of `batch` x `heads` problems of q x kv tokens. `window` 0: all tokens are seen that the mask leaves;
+// more than 0 only where causal.
 struct Attention {
   v1::AttentionKernel kernel = v1::FLASH_ATTENTION_1;
   std::int64_t batch = 0;
@@ -37,11 +39,16 @@ struct Attention {
   std::int64_t kv = 0;
   std::int64_t head_dim = 0;
   std::int64_t window = 0;
+  // Heads of keys and values, each of which serves heads / kv_heads heads of queries; 0: as many as heads.
+  std::int64_t kv_heads = 0;
   bool backward = false;
+  bool causal = true;
 };
 
-// kElementwise: adds, copies, dropout, reductions over rows of gradients; kActivation: GELU and its derivative.
-enum class MemoryBoundClass : std::uint8_t { kElementwise, kActivation, kNorm, kSoftmax, kOptimizer };
+// kElementwise: adds, copies, dropout, reductions over rows of gradients; kActivation: GELU and its derivative;
+// kStrided: eager element-wise kernels with a broadcast or transposed operand (masks, layouts).
+enum class MemoryBoundClass : std::uint8_t { kElementwise, kActivation, kNorm, kSoftmax, kOptimizer, kStrided };
+inline constexpr std::size_t kMemoryBoundClasses = 6;
 
 struct MemoryBound {
   MemoryBoundClass memory_class = MemoryBoundClass::kElementwise;

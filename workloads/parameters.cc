@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "workloads/transformer.h"
 
 namespace orrery::workloads {
@@ -19,19 +21,35 @@ ParameterCount Parameters(const v1::Run& run, const ChunkShape& chunk) {
   const std::int64_t tp = run.parallelism().tp();
   const std::int64_t h = model.hidden();
   const std::int64_t width = model.heads() / tp * model.head_dim();
+  const std::int64_t kv_width = std::max<std::int64_t>(1, model.kv_heads() / tp) * model.head_dim();
+  const std::int64_t qkv = width + 2 * kv_width;
   const std::int64_t ffn = model.ffn_hidden() / tp;
+  const std::int64_t up = model.gated_mlp() ? 2 * ffn : ffn;
   const std::int64_t vocab = PaddedVocabulary(run) / tp;
-  const std::int64_t norms = model.block() == v1::PARALLEL ? 1 : 2;
+  const std::int64_t norm = model.norm() == v1::RMS_NORM ? h : 2 * h;
   ParameterCount count;
-  // QKV 3, projection 1; MLP up and down.
-  count.matmul = chunk.layers * (4 * h * width + 2 * h * ffn);
-  // Biases of QKV and MLP up are sharded, those of projection and MLP down are whole; a norm has weight and bias.
-  count.other = chunk.layers * (3 * width + ffn + 2 * h + norms * 2 * h);
-  if (chunk.embedding) count.embedding = (vocab + run.training().seq_len()) * h;
+  count.matmul = chunk.layers * h * (qkv + width + up + ffn);
+  count.other = chunk.layers * (model.block() == v1::PARALLEL ? 1 : 2) * norm;
+  // Biases of QKV and MLP up are sharded, those of projection and MLP down are whole.
+  if (model.biases()) count.other += chunk.layers * (qkv + h + up + h);
+  if (chunk.embedding) {
+    count.embedding = (vocab + (model.positions() == v1::LEARNED ? run.training().seq_len() : 0)) * h;
+    if (model.embedding_norm()) count.other += norm;
+  }
   if (chunk.head) {
-    count.other += 2 * h;
+    count.other += norm;
     if (!model.tied_embeddings() || !chunk.embedding) count.matmul += vocab * h;
   }
+  return count;
+}
+
+ParameterCount ModelParameters(const v1::Run& run) {
+  v1::Run whole = run;
+  whole.mutable_parallelism()->set_tp(1);
+  ParameterCount count = Parameters(whole, {.layers = run.model().layers(), .embedding = true, .head = true});
+  const std::int64_t padding = (PaddedVocabulary(whole) - run.model().vocab()) * run.model().hidden();
+  count.embedding -= padding;
+  if (!run.model().tied_embeddings()) count.matmul -= padding;
   return count;
 }
 

@@ -15,8 +15,15 @@ class Recorder {
 
   // The pass of the operators that follow.
   void set_pass(Pass pass) { pass_ = pass; }
+  Pass pass() const { return pass_; }
 
-  // References are valid until the next call.
+  // Memory that the operator added next allocates, whichever it is.
+  void AllocateWithNext(Bytes bytes) { pending_ += bytes; }
+
+  // The operator added last; there must be one.
+  Operator& Last() { return operators_->back(); }
+
+  // References are valid until the next call. Lifetimes are added to (+=), since AllocateWithNext may have come before.
   Operator& AddGemm(std::string_view name, const Gemm& gemm) {
     Operator& op = Add(OperatorKind::kGemm, name);
     op.gemm = gemm;
@@ -55,11 +62,14 @@ class Recorder {
     op.kind = kind;
     op.pass = pass_;
     op.name = name;
+    op.allocates = pending_;
+    pending_ = Bytes(0);
     return op;
   }
 
   std::vector<Operator>* operators_;
   Pass pass_ = Pass::kForward;
+  Bytes pending_;
 };
 
 }  // namespace orrery::workloads

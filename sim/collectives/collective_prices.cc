@@ -44,11 +44,12 @@ CollectivePrices::CollectivePrices(const topology::ClusterGraph& graph, const v1
 
   // A pair of GPUs does not use more than one NIC, nor more than its share of it.
   const double start = profile.message_latency().value();
-  const double nic_message = std::min(nic, nic_share_);
+  const double nics_per_gpu = static_cast<double>(graph.nics_per_node()) / static_cast<double>(gpus_per_node_);
+  const double nic_message = graph.NicMessageBandwidth().count() * std::min(1.0, nics_per_gpu);
   message_start_[0] = start + intra(profile.intra_step_latency());
   message_start_[1] = start + inter(profile.inter_step_latency());
   message_start_[2] = message_start_[1] + crossing_latency_;
-  message_bandwidth_[0] = graph.NvlinkBandwidth().count() * profile.nvlink_message_efficiency().value();
+  message_bandwidth_[0] = graph.NvlinkMessageBandwidth().count() * profile.nvlink_message_efficiency().value();
   message_bandwidth_[1] = nic_message;
   message_bandwidth_[2] = nic_message * uplink_ratio_;
 }

@@ -25,8 +25,9 @@
 // over one leaf; where the graph's is longer than the whole step, it counts instead. Every further switch of the graph
 // on the way between leaves adds its latency to the steps that cross them.
 //
-// Message: start + one step + bytes / bandwidth, where the bandwidth is a share of NVLink or of one NIC, over that
-// uplink.
+// Message: start + one step + bytes / bandwidth, where the bandwidth is what one message reaches (message_efficiency of
+// the link) over NVLink, or over one NIC and that uplink. All GPUs of a node send at the same time, the tensor-parallel
+// ranks of a stage and whoever else is there, so that a GPU has no more than its share of the node's NICs.
 //
 // Not modelled: NVLS and SHARP (A100 has neither by default), chunk sizes, contention with other traffic.
 #ifndef ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_

@@ -7,7 +7,6 @@
 namespace orrery::kernels {
 namespace {
 
-using workloads::MemoryBoundClass;
 using workloads::OperatorKind;
 
 FlopsPerSecond PeakOf(const v1::Accelerator& accelerator, v1::DataType precision) {
@@ -33,26 +32,13 @@ const v1::GemmProfile& GemmProfileOf(const v1::Accelerator& accelerator, v1::Dat
 KernelPrices::KernelPrices(const v1::Accelerator& accelerator, v1::DataType precision)
     : peak_(PeakOf(accelerator, precision)),
       kernel_floor_(accelerator.profile().kernel_floor().value()),
-      gemm_(accelerator, GemmProfileOf(accelerator, precision), peak_, precision == v1::FP32 ? 4 : 2) {
+      gemm_(accelerator, GemmProfileOf(accelerator, precision), peak_, precision == v1::FP32 ? 4 : 2),
+      memory_bound_(accelerator) {
   ORRERY_CHECK(peak_.count() > 0);
   for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {
     if (!Serves(profile.data_types(), precision)) continue;
     attention_[static_cast<std::size_t>(profile.kernel())].emplace(profile, accelerator.sms(), peak_);
   }
-  const v1::MemoryBoundProfile& memory = accelerator.profile().memory_bound();
-  const auto set = [&](MemoryBoundClass memory_class, const v1::Constant& share) {
-    bandwidth_[static_cast<std::size_t>(memory_class)] = BytesPerSecond(accelerator.memory_bandwidth() * share.value());
-  };
-  set(MemoryBoundClass::kElementwise, memory.elementwise());
-  set(MemoryBoundClass::kActivation, memory.activation());
-  set(MemoryBoundClass::kNorm, memory.norm());
-  set(MemoryBoundClass::kSoftmax, memory.softmax());
-  set(MemoryBoundClass::kOptimizer, memory.optimizer());
-}
-
-double KernelPrices::MemoryBoundSeconds(MemoryBoundClass memory_class, Bytes traffic, int kernels) const {
-  const double launches = static_cast<double>(kernels) * kernel_floor_;
-  return std::max(SecondsAt(traffic, bandwidth_[static_cast<std::size_t>(memory_class)]), launches);
 }
 
 double KernelPrices::Seconds(const workloads::Operator& op) const {
@@ -65,7 +51,7 @@ double KernelPrices::Seconds(const workloads::Operator& op) const {
       return model->Seconds(op.attention) + static_cast<double>(op.kernels) * kernel_floor_;
     }
     case OperatorKind::kMemoryBound:
-      return MemoryBoundSeconds(op.memory_bound.memory_class, op.memory_bound.traffic, op.kernels);
+      return memory_bound_.Seconds(op.memory_bound.memory_class, op.memory_bound.traffic, op.kernels);
     case OperatorKind::kCollective:
       break;
   }
@@ -76,7 +62,7 @@ double KernelPrices::Seconds(const workloads::Operator& op) const {
 double KernelPrices::SecondsAtPeak(const workloads::Operator& op) const { return SecondsAt(op.flops, peak_); }
 
 double KernelPrices::OptimizerSeconds(Bytes traffic, int kernels) const {
-  return MemoryBoundSeconds(MemoryBoundClass::kOptimizer, traffic, kernels);
+  return memory_bound_.Seconds(workloads::MemoryBoundClass::kOptimizer, traffic, kernels);
 }
 
 }  // namespace orrery::kernels

@@ -1,5 +1,5 @@
 // How long one kernel takes on one accelerator: GEMMs by tiles and waves (gemm.h), fused attention by kernel generation
-// (attention.h), everything else by bytes over achieved bandwidth, and never less than the launch floor per kernel.
+// (attention.h), everything else by bytes (memory_bound.h), and never less than the launch floor per kernel.
 #ifndef ORRERY_SIM_KERNELS_KERNEL_PRICES_H_
 #define ORRERY_SIM_KERNELS_KERNEL_PRICES_H_
 
@@ -10,6 +10,7 @@
 #include "orrery/v1/run.pb.h"
 #include "sim/kernels/attention.h"
 #include "sim/kernels/gemm.h"
+#include "sim/kernels/memory_bound.h"
 #include "workloads/operator.h"
 
 namespace orrery::kernels {
@@ -34,13 +35,11 @@ class KernelPrices {
   FlopsPerSecond peak() const { return peak_; }
 
  private:
-  double MemoryBoundSeconds(workloads::MemoryBoundClass memory_class, Bytes traffic, int kernels) const;
-
   FlopsPerSecond peak_;
   double kernel_floor_ = 0;  // seconds
   GemmModel gemm_;
   std::array<std::optional<AttentionModel>, v1::AttentionKernel_ARRAYSIZE> attention_;
-  std::array<BytesPerSecond, 5> bandwidth_;  // by MemoryBoundClass
+  MemoryBoundModel memory_bound_;
 };
 
 }  // namespace orrery::kernels

@@ -35,9 +35,16 @@ bool Nests(std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; }
 }  // namespace
 
 Layout::Layout(std::int64_t tp, std::int64_t cp, std::int64_t dp, std::int64_t pp, std::int64_t gpus_per_node,
-               std::int64_t nodes_per_leaf)
-    : tp_(tp), cp_(cp), dp_(dp), pp_(pp), gpus_per_node_(gpus_per_node), nodes_per_leaf_(nodes_per_leaf) {
+               std::int64_t nodes_per_leaf, std::int64_t shard_ranks)
+    : tp_(tp),
+      cp_(cp),
+      dp_(dp),
+      pp_(pp),
+      gpus_per_node_(gpus_per_node),
+      nodes_per_leaf_(nodes_per_leaf),
+      shard_ranks_(shard_ranks == 0 ? dp : shard_ranks) {
   ORRERY_CHECK(tp >= 1 && cp >= 1 && dp >= 1 && pp >= 1 && gpus_per_node >= 1 && nodes_per_leaf >= 1);
+  ORRERY_CHECK(shard_ranks_ >= 1 && dp % shard_ranks_ == 0);
 }
 
 std::int64_t Layout::world() const { return tp_ * cp_ * dp_ * pp_; }
@@ -56,6 +63,12 @@ Placement Layout::PlacementOf(GroupAxis axis, const Coordinates& at) const {
       break;
     case GroupAxis::kDp:
       group = {RankOf({at.tp, 0, 0, at.pp}), tp_, cp_ * dp_};
+      break;
+    case GroupAxis::kShard:
+      group = {RankOf({at.tp, 0, at.dp - at.dp % shard_ranks_, at.pp}), tp_, cp_ * shard_ranks_};
+      break;
+    case GroupAxis::kReplica:
+      group = {RankOf({at.tp, at.cp, at.dp % shard_ranks_, at.pp}), tp_ * cp_ * shard_ranks_, dp_ / shard_ranks_};
       break;
     case GroupAxis::kEmbedding:
       group = {RankOf({at.tp, at.cp, at.dp, 0}), tp_ * cp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1),
@@ -92,7 +105,7 @@ Placement Layout::PlacementOf(GroupAxis axis, const Coordinates& at) const {
 bool Layout::IsRegular() const {
   for (const std::int64_t width : {gpus_per_node_, gpus_per_node_ * nodes_per_leaf_}) {
     if (world() <= width) continue;
-    for (const std::int64_t block : {tp_, tp_ * cp_, tp_ * cp_ * dp_}) {
+    for (const std::int64_t block : {tp_, tp_ * cp_, tp_ * cp_ * shard_ranks_, tp_ * cp_ * dp_}) {
       if (!Nests(block, width)) return false;
     }
   }

@@ -10,7 +10,7 @@
 
 namespace orrery::layout {
 
-enum class GroupAxis : std::uint8_t { kTp, kDp, kEmbedding, kWorld };
+enum class GroupAxis : std::uint8_t { kTp, kDp, kShard, kReplica, kEmbedding, kWorld };
 
 struct Coordinates {
   std::int64_t tp = 0;
@@ -36,25 +36,27 @@ struct Placement {
 
 class Layout {
  public:
+  // `shard_ranks` divides dp: that many neighbours along dp share one copy of what ZeRO shards, all of them by default.
   Layout(std::int64_t tp, std::int64_t cp, std::int64_t dp, std::int64_t pp, std::int64_t gpus_per_node,
-         std::int64_t nodes_per_leaf);
+         std::int64_t nodes_per_leaf, std::int64_t shard_ranks = 0);
 
   std::int64_t world() const;
   std::int64_t RankOf(const Coordinates& at) const;
   Coordinates CoordinatesOf(std::int64_t rank) const;
   std::int64_t NodeOf(std::int64_t rank) const { return rank / gpus_per_node_; }
 
-  // The group of `at` along an axis: kTp varies tp; kDp varies dp and cp; kEmbedding is the first and last pipeline
-  // rank; kWorld all. Time O(gpus per node) at worst.
+  // The group of `at` along an axis: kTp varies tp; kDp varies dp and cp; kShard those of its `shard_ranks` neighbours
+  // along dp; kReplica is whoever has the same place in the other shard groups; kEmbedding is the first and last
+  // pipeline rank; kWorld all. Time O(gpus per node) at worst.
   Placement PlacementOf(GroupAxis axis, const Coordinates& at) const;
 
   // Whether every group of an axis is placed alike whatever the other coordinates of its kind, so that tp, cp and dp
-  // can fold symbolically: each of TP, TP CP, TP CP DP divides the node or is a multiple of it, and whole leaves
-  // likewise. A node or leaf that holds all ranks treats all alike.
+  // can fold symbolically: each of TP, TP CP, TP CP shard_ranks, TP CP DP divides the node or is a multiple of it, and
+  // whole leaves likewise. A node or leaf that holds all ranks treats all alike.
   bool IsRegular() const;
 
  private:
-  std::int64_t tp_, cp_, dp_, pp_, gpus_per_node_, nodes_per_leaf_;
+  std::int64_t tp_, cp_, dp_, pp_, gpus_per_node_, nodes_per_leaf_, shard_ranks_;
 };
 
 }  // namespace orrery::layout

@@ -16,7 +16,11 @@ PassFootprint FootprintOf(std::span<const workloads::Operator> pass) {
     ClassOf(live, op.activation_class) += op.allocates;
     Live now = live;
     now.activations += op.workspace;
-    if (now.total() > footprint.peak.total()) footprint.peak = now;
+    if (now.total() > footprint.peak.total()) {
+      footprint.peak = now;
+      footprint.peak_operator = op.name;
+      footprint.peak_layer = op.layer;
+    }
     ClassOf(live, op.activation_class) -= op.frees;
   }
   return footprint;

@@ -8,7 +8,9 @@
 #define ORRERY_SIM_MEMORY_LEDGER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -31,6 +33,10 @@ struct Live {
 struct PassFootprint {
   Live peak;
   Live left;
+  // The operator that runs at the highest point (the first, where several reach it), and its layer within the chunk (-1:
+  // embedding, head). Empty where nothing rises above the start.
+  std::string_view peak_operator = {};
+  std::int32_t peak_layer = -1;
 };
 PassFootprint FootprintOf(std::span<const workloads::Operator> pass);
 
@@ -49,12 +55,18 @@ struct Ledger {
   Bytes optimizer;
   Bytes activations;
   Bytes logits;
-  // Communication buffers and staging in the allocator.
+  // Messages, gradient buckets, gathered parameters and unreduced gradients of units in flight.
   Bytes buffers;
+  // Library workspaces and the like: in the allocator, but no tensor of the model.
+  Bytes workspaces = Bytes(0);
+  // Temporary tensors of the optimizer's update, where the peak is there; then nothing of a pass is live.
+  Bytes update = Bytes(0);
   // Outside the allocator: context, libraries, communicators.
   Bytes runtime;
 
-  Bytes AllocatorPeak() const { return weights + gradients + optimizer + activations + logits + buffers; }
+  Bytes AllocatorPeak() const {
+    return weights + gradients + optimizer + activations + logits + buffers + workspaces + update;
+  }
   Bytes DevicePeak() const { return AllocatorPeak() + runtime; }
 };
 

@@ -61,6 +61,12 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
     const Operator& op = operators[i];
     if (!InPart(op, part)) continue;
     if (op.pass == Pass::kRecompute && plan_.Without(v1::CAUSE_RECOMPUTE)) continue;
+    if (NeedsConversion(op, i == 0 ? nullptr : &operators[i - 1])) {
+      double seconds = 0;
+      pass.operators.push_back(Conversion(op.layer, slowness, &seconds));
+      pass.compute += pass.operators.back().duration;
+      unsynchronised += seconds;
+    }
     PricedOperator priced;
     priced.name = op.name;
     priced.kernels = op.kernels;
@@ -81,6 +87,51 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
     pass.operators.push_back(priced);
   }
   return pass;
+}
+
+bool PassPricer::converts() const {
+  return plan_.run.software().fp32_parameters() && plan_.run.training().precision() != v1::FP32;
+}
+
+double PassPricer::ConversionSeconds(std::int64_t parameters, int kernels) const {
+  constexpr std::int64_t kReadAndWritten = 4 + 2;  // bytes of a parameter
+  Operator op;
+  op.kind = OperatorKind::kMemoryBound;
+  op.kernels = kernels;
+  // Like an update: nothing of it is in a cache.
+  op.memory_bound = {.memory_class = workloads::MemoryBoundClass::kOptimizer,
+                     .traffic = Bytes(parameters * kReadAndWritten)};
+  return KernelSeconds(op);
+}
+
+// Autocast: a micro-batch's forward pass converts every matrix before its first use and keeps it for the backward pass;
+// layers that are computed again convert again. ZeRO-3 converts shards instead (sharded_units.h). A lookup in the
+// embedding table converts nothing, the head's product its matrix.
+bool PassPricer::NeedsConversion(const Operator& op, const Operator* before) const {
+  if (!converts() || plan_.gathers_units()) return false;
+  const bool again = op.pass == Pass::kRecompute && plan_.run.training().recompute() == v1::FULL;
+  if (op.pass != Pass::kForward && !again) return false;
+  if (op.layer < 0) return op.kind == OperatorKind::kGemm;
+  return before == nullptr || before->layer != op.layer;
+}
+
+PricedOperator PassPricer::Conversion(std::int32_t layer, double slowness, double* seconds) const {
+  const v1::Model& model = plan_.run.model();
+  std::int64_t parameters = workloads::PaddedVocabulary(plan_.run) / plan_.tp * model.hidden();
+  int kernels = 1;
+  if (layer >= 0) {
+    const workloads::ChunkShape one_layer = {.layers = 1, .embedding = false, .head = false};
+    parameters = workloads::Parameters(plan_.run, one_layer).total();
+    const int matrices = model.gated_mlp() ? 5 : 4;  // QKV, projection, MLP up, MLP gate, MLP down
+    kernels = model.biases() ? 2 * matrices : matrices;
+  }
+  *seconds = ConversionSeconds(parameters, kernels);
+  PricedOperator priced;
+  priced.name = "convert weights";
+  priced.duration = TimeFromSeconds(*seconds * slowness);
+  priced.kernels = kernels;
+  priced.layer = layer;
+  return priced;
 }
 
 double PassPricer::KernelSeconds(const Operator& op) const {

@@ -46,6 +46,11 @@ class PassPricer {
 
   PricedChunk Price(const workloads::ChunkWork& work, const layout::Placement& tp_group, double slowness) const;
 
+  // Whether parameters are kept in fp32 and converted to the precision of the passes.
+  bool converts() const;
+  // Converts this many in so many kernels.
+  double ConversionSeconds(std::int64_t parameters, int kernels) const;
+
  private:
   // Which operators of a list belong to the pass that is priced.
   enum class PassPart { kWhole, kInputGradient, kWeightGradient };
@@ -54,6 +59,8 @@ class PassPricer {
   PricedPass PricePass(const std::vector<workloads::Operator>& operators, PassPart part,
                        const layout::Placement& tp_group, double slowness) const;
   double KernelSeconds(const workloads::Operator& op) const;
+  bool NeedsConversion(const workloads::Operator& op, const workloads::Operator* before) const;
+  PricedOperator Conversion(std::int32_t layer, double slowness, double* seconds) const;
   double ExposedSeconds(const std::vector<workloads::Operator>& operators, std::size_t index, PassPart part,
                         const layout::Placement& tp_group) const;
 

@@ -21,6 +21,8 @@ struct Plan {
   std::int64_t dp = 1;
   std::int64_t pp = 1;
   std::int64_t world = 1;
+  // Neighbours along dp that share one copy of what ZeRO shards; dp where nothing is sharded.
+  std::int64_t shard_ranks = 1;
   // Virtual stages per pipeline rank, and micro-batches per pipeline and iteration.
   std::int32_t chunks = 1;
   std::int32_t micro_batches = 1;
@@ -31,6 +33,12 @@ struct Plan {
   std::vector<workloads::ChunkShape> stages;
 
   bool Without(v1::Cause cause) const;
+  // Shard groups that hold the same: they reduce gradients among themselves.
+  std::int64_t replicas() const { return dp / shard_ranks; }
+  // One rank's part of what is sharded.
+  std::int64_t ShardOf(std::int64_t whole) const { return (whole + shard_ranks - 1) / shard_ranks; }
+  // Parameters are sharded (ZeRO-3): gathered unit by unit for every pass.
+  bool gathers_units() const { return run.parallelism().zero_stage() == 3 && shard_ranks > 1; }
   const workloads::ChunkShape& Stage(std::int32_t pipeline_rank, std::int32_t chunk) const {
     return stages[static_cast<std::size_t>(schedule.StageOf(pipeline_rank, chunk))];
   }

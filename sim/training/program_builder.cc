@@ -1,9 +1,12 @@
 #include "sim/training/program_builder.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "sim/training/gradient_reducer.h"
 #include "sim/training/program_writer.h"
+#include "sim/training/sharded_units.h"
 
 namespace orrery::training {
 namespace {
@@ -27,10 +30,13 @@ class Builder {
         prices_(prices),
         connected_(plan.pp > 1 && !plan.Without(v1::CAUSE_BUBBLE)),
         writer_(plan.Without(v1::CAUSE_HOST) ? Time() : TimeFromSeconds(software_.issue_seconds()),
-                OperatorsApart(plan), plan.tp > 1 && (OperatorsApart(plan) || prices.members_differ)) {}
+                OperatorsApart(plan), plan.tp > 1 && (OperatorsApart(plan) || prices.members_differ)),
+        reducer_(plan, writer_) {
+    if (plan.gathers_units()) units_.emplace(plan, prices, writer_, reducer_);
+  }
 
   LabelledProgram Build() {
-    writer_.program().num_streams = kStreams;
+    writer_.program().num_streams = plan_.replicas() > 1 ? kStreams : kReplicas;
     writer_.program().num_channels = connected_ ? kChannels : 0;
     writer_.program().num_groups = kGroupSlots;
     writer_.OpenHostOp();
@@ -46,9 +52,15 @@ class Builder {
   const std::vector<Action>& order() const {
     return plan_.schedule.order[static_cast<std::size_t>(prices_.pipeline_rank)];
   }
-  bool overlaps_reduction() const { return plan_.dp > 1 && software_.gradient_reduction() == v1::OVERLAPPED; }
+  bool overlaps_reduction() const {
+    return plan_.dp > 1 && (software_.gradient_reduction() == v1::OVERLAPPED || units_.has_value());
+  }
   bool overlaps_gather() const { return gathers() && software_.parameter_gather() == v1::OVERLAPPED; }
-  bool gathers() const { return plan_.dp > 1 && plan_.run.parallelism().zero_stage() > 0; }
+  // Updated parameters, once an iteration.
+  bool gathers() const {
+    return plan_.shard_ranks > 1 && plan_.run.parallelism().zero_stage() > 0 && !units_.has_value();
+  }
+  bool reduces_every_micro_batch() const { return plan_.dp > 1 && software_.reduce_every_micro_batch(); }
 
   // The rank's end of a message.
   Part PartOf(const schedules::Message& message, bool is_send) {
@@ -62,8 +74,11 @@ class Builder {
 
   void BeginIteration() {
     Op begin = writer_.Mark(writer_.Label({.role = OpRole::kIterationBegin}));
-    if (overlaps_gather()) begin.records = begin_event_ = writer_.NewEvent();
+    const bool pauses = prices_.step_overhead > Time();
+    if (overlaps_gather() || units_.has_value() || pauses) begin.records = begin_event_ = writer_.NewEvent();
     writer_.Add(begin);
+    if (units_.has_value()) units_->Begin(begin_event_);
+    if (pauses) writer_.PauseHost(begin_event_, prices_.step_overhead);
     const double data_seconds = plan_.Without(v1::CAUSE_HOST) ? 0 : plan_.run.training().data_seconds();
     const bool reads_input = prices_.pipeline_rank == 0 || prices_.pipeline_rank + 1 == plan_.pp;
     if (data_seconds > 0 && reads_input) {
@@ -76,21 +91,26 @@ class Builder {
 
   // Parameters that other data-parallel ranks updated: ahead of the forward passes that need them, or before all.
   void GatherParameters() {
-    gather_event_.assign(static_cast<std::size_t>(plan_.chunks), kNoEvent);
+    gather_events_.resize(static_cast<std::size_t>(plan_.chunks));
     if (!gathers()) return;
-    const double factor = CommunicationFactor(v1::FORWARD);
     for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
-      const auto i = static_cast<std::size_t>(chunk);
-      const std::int32_t tag = writer_.Label({.role = OpRole::kParameterGather, .chunk = chunk});
-      Op gather =
-          writer_.Collective(overlaps_gather() ? kDataParallel : kCompute, tag, kDataGroup,
-                             Scaled(prices_.parameter_gather[i], factor), TimeClass::kExposedDp, TimeClass::kWaitDp);
-      if (overlaps_gather()) {
-        gather.waits[0] = begin_event_;
-        gather.records = gather_event_[i] = writer_.NewEvent();
-      }
-      writer_.Add(gather);
+      const std::int32_t parts = overlaps_gather() ? prices_.buckets[static_cast<std::size_t>(chunk)] : 1;
+      for (std::int32_t part = 0; part < parts; ++part) GatherPart(chunk);
     }
+  }
+
+  void GatherPart(std::int32_t chunk) {
+    const auto c = static_cast<std::size_t>(chunk);
+    const std::int32_t tag = writer_.Label({.role = OpRole::kParameterGather, .chunk = chunk});
+    const Time duration = Scaled(prices_.parameter_gather[c], CommunicationFactor(v1::FORWARD));
+    Op gather = writer_.Collective(overlaps_gather() ? kDataParallel : kCompute, tag, kDataGroup, duration,
+                                   TimeClass::kExposedDp, TimeClass::kWaitDp);
+    if (overlaps_gather()) {
+      gather.waits[0] = begin_event_;
+      gather.records = writer_.NewEvent();
+      gather_events_[c].push_back(gather.records);
+    }
+    writer_.Add(gather);
   }
 
   void RunSchedule() {
@@ -156,7 +176,6 @@ class Builder {
 
     writer_.OpenHostOp();
     PassEnds ends;
-    if (first_forward) ends.AddWait(gather_event_[chunk]);
     if (first_forward && NeedsInput(action)) ends.AddWait(input_event_);
     if (!consumed_.empty() && consumed_[index] != nullptr) {
       ends.receives.push_back(PartOf(*consumed_[index], false));
@@ -164,11 +183,27 @@ class Builder {
     if (!produced_.empty() && produced_[index] != nullptr) {
       ends.sends.push_back(PartOf(*produced_[index], true));
     }
-    const double factor = ComputeFactor(first_forward, last_backward);
-    if (last_backward && overlaps_reduction()) {
+    const bool reduces = IsBackward(action.kind) && (last_backward || reduces_every_micro_batch());
+    if (units_.has_value()) {
+      const v1::PassKind kind = action.kind == ActionKind::kForward ? v1::FORWARD : v1::BACKWARD;
+      const v1::OverlapRule* rule = Rule(kind);
+      units_->RunPass(pass,
+                      {.kind = action.kind,
+                       .tag = tag,
+                       .compute_factor = rule == nullptr ? 1 : rule->compute_factor(),
+                       .communication_factor = rule == nullptr ? 1 : rule->communication_factor(),
+                       .reduces = reduces},
+                      ends);
+      return;
+    }
+    const double factor = ComputeFactor(first_forward, reduces);
+    if (first_forward && overlaps_gather()) {
+      GatherBesidePass(pass, tag, factor, ends, action.chunk);
+    } else if (reduces && overlaps_reduction()) {
       ReduceBesidePass(pass, tag, factor, ends, action.chunk);
     } else {
       writer_.AddPass(pass, {0, pass.operators.size()}, tag, factor, ends);
+      if (reduces && reduces_every_micro_batch()) ReduceOnItsOwn(action.chunk);
     }
   }
 
@@ -177,7 +212,26 @@ class Builder {
     return plan_.IsFirstStage(stage) || plan_.IsLastStage(stage);
   }
 
-  // The last backward pass of a chunk, cut where gradient buckets become complete; each bucket's reduction follows.
+  // A chunk's gradients on the compute stream.
+  void ReduceOnItsOwn(std::int32_t chunk) {
+    const auto c = static_cast<std::size_t>(chunk);
+    for (std::int32_t bucket = 0; bucket < prices_.buckets[c]; ++bucket) {
+      reducer_.OnItsOwn(prices_.gradient_bucket[c], {.role = OpRole::kGradientReduction, .chunk = chunk});
+    }
+  }
+
+  // Parts into which a chunk's parameters and gradients are cut, part 0 with the last layers: its layers begin here.
+  std::int64_t FirstLayerOf(std::int32_t part, std::int32_t chunk) const {
+    const std::int64_t parts = prices_.buckets[static_cast<std::size_t>(chunk)];
+    const std::int64_t layers = plan_.Stage(prices_.pipeline_rank, chunk).layers;
+    return layers - ((part + 1) * layers + parts - 1) / parts;
+  }
+
+  // The first forward pass of a chunk, cut where it comes to parameters of the next part.
+  void GatherBesidePass(const PricedPass& pass, std::int32_t tag, double factor, const PassEnds& ends,
+                        std::int32_t chunk);
+
+  // A backward pass whose gradients are reduced, cut where buckets become complete; each bucket's reduction follows.
   void ReduceBesidePass(const PricedPass& pass, std::int32_t tag, double factor, const PassEnds& ends,
                         std::int32_t chunk);
 
@@ -185,7 +239,7 @@ class Builder {
   void Update();
 
   double CommunicationFactor(v1::PassKind kind) const;
-  double ComputeFactor(bool first_forward, bool last_backward) const;
+  double ComputeFactor(bool first_forward, bool reduces) const;
   const v1::OverlapRule* Rule(v1::PassKind kind) const;
 
   const Plan& plan_;
@@ -193,42 +247,60 @@ class Builder {
   const RolePrices& prices_;
   const bool connected_;
   ProgramWriter writer_;
+  GradientReducer reducer_;
+  std::optional<ShardedUnits> units_;  // where passes gather their parameters
   std::map<std::int32_t, std::int32_t> backwards_done_;
   std::int32_t begin_event_ = kNoEvent;
   std::int32_t input_event_ = kNoEvent;
-  std::int32_t reduction_event_ = kNoEvent;
   std::int32_t barrier_event_ = kNoEvent;
-  std::vector<std::int32_t> gather_event_;
+  std::vector<std::vector<std::int32_t>> gather_events_;  // by chunk and part
   std::vector<const schedules::Message*> consumed_;
   std::vector<const schedules::Message*> produced_;
 };
+
+// The first stretch has what stands before the layers as well, the last what stands behind them.
+void Builder::GatherBesidePass(const PricedPass& pass, std::int32_t tag, double factor, const PassEnds& ends,
+                               std::int32_t chunk) {
+  const std::vector<std::int32_t>& events = gather_events_[static_cast<std::size_t>(chunk)];
+  const auto parts = static_cast<std::int32_t>(events.size());
+  Stretch stretch;
+  for (std::int32_t done = 0; done < parts; ++done) {
+    const std::int32_t left = parts - 1 - done;  // parts behind this one
+    stretch.end = left == 0 ? pass.operators.size() : stretch.begin;
+    for (std::size_t i = stretch.begin; left > 0 && i < pass.operators.size(); ++i) {
+      const std::int32_t layer = pass.operators[i].layer;
+      if (layer >= 0 && layer < FirstLayerOf(left - 1, chunk)) stretch.end = i + 1;
+    }
+    PassEnds piece;
+    piece.AddWait(events[static_cast<std::size_t>(done)]);
+    if (done == 0) {
+      for (const std::int32_t event : ends.waits) piece.AddWait(event);
+      piece.receives = ends.receives;
+    }
+    if (left == 0) piece.sends = ends.sends;
+    writer_.AddPass(pass, stretch, tag, factor, piece);
+    stretch.begin = stretch.end;
+  }
+}
 
 void Builder::ReduceBesidePass(const PricedPass& pass, std::int32_t tag, double factor, const PassEnds& ends,
                                std::int32_t chunk) {
   const auto c = static_cast<std::size_t>(chunk);
   const std::int32_t buckets = prices_.buckets[c];
-  const std::int64_t layers = plan_.Stage(prices_.pipeline_rank, chunk).layers;
   Stretch stretch;
-  for (std::int32_t bucket = 1; bucket <= buckets; ++bucket) {
-    // Bucket b is complete once the backward pass has left layer `layers - b layers / buckets` (rounded up).
-    const std::int64_t lowest = layers - (bucket * layers + buckets - 1) / buckets;
-    stretch.end = stretch.begin;
-    for (std::size_t i = stretch.begin; i < pass.operators.size(); ++i) {
-      if (pass.operators[i].layer >= lowest) stretch.end = i + 1;
+  for (std::int32_t bucket = 0; bucket < buckets; ++bucket) {
+    const bool last = bucket + 1 == buckets;
+    stretch.end = last ? pass.operators.size() : stretch.begin;
+    for (std::size_t i = stretch.begin; !last && i < pass.operators.size(); ++i) {
+      if (pass.operators[i].layer >= FirstLayerOf(bucket, chunk)) stretch.end = i + 1;
     }
-    if (bucket == buckets) stretch.end = pass.operators.size();
     PassEnds piece;
-    if (bucket == 1) piece.waits = ends.waits, piece.receives = ends.receives;
-    if (bucket == buckets) piece.sends = ends.sends;
+    if (bucket == 0) piece.waits = ends.waits, piece.receives = ends.receives;
+    if (last) piece.sends = ends.sends;
     piece.records = writer_.NewEvent();
     writer_.AddPass(pass, stretch, tag, factor, piece);
-    const std::int32_t label = writer_.Label({.role = OpRole::kGradientReduction, .chunk = chunk});
-    Op reduction = writer_.Collective(kDataParallel, label, kDataGroup,
-                                      Scaled(prices_.gradient_bucket[c], CommunicationFactor(v1::BACKWARD)),
-                                      TimeClass::kExposedDp, TimeClass::kWaitDp);
-    reduction.waits[0] = piece.records;
-    reduction.records = reduction_event_ = writer_.NewEvent();
-    writer_.Add(reduction);
+    reducer_.Beside(prices_.gradient_bucket[c], {.role = OpRole::kGradientReduction, .chunk = chunk}, piece.records,
+                    CommunicationFactor(v1::BACKWARD));
     stretch.begin = stretch.end;
   }
 }
@@ -237,18 +309,9 @@ void Builder::ReduceBesidePass(const PricedPass& pass, std::int32_t tag, double 
 void Builder::FinishGradients() {
   writer_.OpenHostOp();
   if (overlaps_reduction()) {
-    Op wait = writer_.Mark(writer_.Label({.role = OpRole::kGradientWait}));
-    wait.waits[0] = reduction_event_;
-    writer_.Add(wait);
-  } else if (plan_.dp > 1) {
-    for (std::int32_t chunk = plan_.chunks - 1; chunk >= 0; --chunk) {
-      const auto c = static_cast<std::size_t>(chunk);
-      for (std::int32_t bucket = 0; bucket < prices_.buckets[c]; ++bucket) {
-        writer_.Add(writer_.Collective(kCompute, writer_.Label({.role = OpRole::kGradientReduction, .chunk = chunk}),
-                                       kDataGroup, prices_.gradient_bucket[c], TimeClass::kExposedDp,
-                                       TimeClass::kWaitDp));
-      }
-    }
+    reducer_.Wait();
+  } else if (plan_.dp > 1 && !reduces_every_micro_batch()) {
+    for (std::int32_t chunk = plan_.chunks - 1; chunk >= 0; --chunk) ReduceOnItsOwn(chunk);
   }
   if (prices_.embedding_reduction) {
     writer_.Add(writer_.Collective(kCompute, writer_.Label({.role = OpRole::kEmbeddingReduction}), kEmbeddingGroup,
@@ -264,8 +327,10 @@ void Builder::FinishGradients() {
     writer_.Add(barrier);
   }
   if (prices_.slowest_wait > Time()) {
-    // Other replicas, or, where there are none, other pipeline ranks.
-    const TimeClass missing = plan_.dp > 1 ? TimeClass::kWaitDp : TimeClass::kBubble;
+    // Other replicas, or, where there are none, other pipeline ranks, or other tensor-parallel ones.
+    const TimeClass missing = plan_.dp > 1   ? TimeClass::kWaitDp
+                              : plan_.pp > 1 ? TimeClass::kBubble
+                                             : TimeClass::kWaitTp;
     writer_.Add(
         writer_.Local(kCompute, writer_.Label({.role = OpRole::kSlowestWait}), missing, prices_.slowest_wait, 0));
   }
@@ -281,9 +346,12 @@ void Builder::Update() {
 
 const v1::OverlapRule* Builder::Rule(v1::PassKind kind) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return nullptr;
-  if (kind == v1::FORWARD ? !overlaps_gather() : !overlaps_reduction()) return nullptr;
+  const bool gathers_beside = overlaps_gather() || (units_.has_value() && software_.gather_ahead() > 0);
+  if (kind == v1::FORWARD ? !gathers_beside : !overlaps_reduction()) return nullptr;
+  const bool all = units_.has_value() || (kind == v1::BACKWARD && reduces_every_micro_batch());
+  const v1::MicroBatches where = all ? v1::ALL : kind == v1::FORWARD ? v1::FIRST : v1::LAST;
   for (const v1::OverlapRule& rule : software_.overlap_rules()) {
-    if (rule.axis() == v1::DP && rule.pass() == kind) return &rule;
+    if (rule.axis() == v1::DP && rule.pass() == kind && rule.micro_batches() == where) return &rule;
   }
   return nullptr;
 }
@@ -293,8 +361,8 @@ double Builder::CommunicationFactor(v1::PassKind kind) const {
   return rule == nullptr ? 1 : rule->communication_factor();
 }
 
-double Builder::ComputeFactor(bool first_forward, bool last_backward) const {
-  const v1::OverlapRule* rule = first_forward ? Rule(v1::FORWARD) : last_backward ? Rule(v1::BACKWARD) : nullptr;
+double Builder::ComputeFactor(bool first_forward, bool reduces) const {
+  const v1::OverlapRule* rule = first_forward ? Rule(v1::FORWARD) : reduces ? Rule(v1::BACKWARD) : nullptr;
   return rule == nullptr ? 1 : rule->compute_factor();
 }
 

@@ -1,8 +1,9 @@
 // From a role's prices to its program: the passes of the schedule, the messages between them, data-parallel
 // communication, and the optimizer, on streams.
 //
-// Streams: 0 compute; 1 data-parallel communication that runs beside compute; 2 input.
-// Groups: 0 tensor-parallel, 1 data-parallel, 2 first and last pipeline rank (tied embeddings), 3 all ranks.
+// Streams: 0 compute; 1 data-parallel communication that runs beside compute; 2 input; 3 its part among replicas.
+// Groups: 0 tensor-parallel, 1 data-parallel ranks that share what ZeRO shards (all, where nothing is sharded), 2 first
+// and last pipeline rank (tied embeddings), 3 all ranks, 4 replicas of one's shard.
 // Channels, one direction each: 0 activations to the next pipeline rank, 1 activations from the previous one, 2
 // gradients to the previous one, 3 gradients from the next one.
 #ifndef ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
@@ -19,13 +20,20 @@
 
 namespace orrery::training {
 
-enum Stream : std::uint8_t { kCompute = engine::kComputeStream, kDataParallel = 1, kInput = 2, kStreams = 3 };
+enum Stream : std::uint8_t {
+  kCompute = engine::kComputeStream,
+  kDataParallel = 1,
+  kInput = 2,
+  kReplicas = 3,  // only where there are replicas
+  kStreams = 4
+};
 enum GroupSlot : std::int32_t {
   kTensorGroup = 0,
   kDataGroup = 1,
   kEmbeddingGroup = 2,
   kWorldGroup = 3,
-  kGroupSlots = 4
+  kReplicaGroup = 4,  // only where there are replicas
+  kGroupSlots = 5
 };
 enum Channel : std::int32_t {
   kForwardToNext = 0,
@@ -55,6 +63,7 @@ struct OpLabel {
   schedules::ActionKind action = schedules::ActionKind::kForward;  // kPass
   std::int32_t chunk = -1;
   std::int32_t micro_batch = -1;
+  std::int32_t layer = -1;  // ZeRO-3: of the unit; -1: the root unit
 };
 
 // What Op::tag and Segment::tag of a program index.
@@ -68,6 +77,23 @@ struct LabelledProgram {
   ProgramLabels labels;
 };
 
+// A reduction of gradients over the ranks that share one copy of what is sharded, and of a rank's shard over replicas.
+struct ReductionPrices {
+  Time shards;
+  Time replicas;
+
+  friend bool operator==(const ReductionPrices&, const ReductionPrices&) = default;
+};
+
+// ZeRO-3: parameters of one unit. `conversion` of the rank's own shard precedes the gather where they are kept in fp32.
+struct UnitPrices {
+  Time conversion;
+  Time gather;
+  ReductionPrices reduction;
+
+  friend bool operator==(const UnitPrices&, const UnitPrices&) = default;
+};
+
 // All that prices of one role can depend on.
 struct RolePrices {
   std::int32_t pipeline_rank = 0;
@@ -75,17 +101,22 @@ struct RolePrices {
   bool members_differ = false;
   std::vector<const PricedChunk*> chunks;
   std::array<Time, kChannels> message{};
-  // Data-parallel communication by chunk: gather of updated parameters; reduction of one of `buckets` equal gradient
-  // buckets.
+  // Data-parallel communication by chunk: gather of updated parameters, of one of `buckets` equal parts where it
+  // overlaps, else of all; reduction of the gradients of one such part. Not where units are gathered.
   std::vector<Time> parameter_gather;
-  std::vector<Time> gradient_bucket;
+  std::vector<ReductionPrices> gradient_bucket;
   std::vector<std::int32_t> buckets;
+  // ZeRO-3: a layer; embedding, final norm and head.
+  UnitPrices layer;
+  UnitPrices root;
   // Reduction of tied embedding gradients between first and last pipeline rank, where this rank takes part.
   bool embedding_reduction = false;
   Time embedding_reduction_time;
   Time norm_barrier;
-  // Expected wait for the slowest rank of all.
+  // Expected wait for the slowest rank of all, and for the last to begin.
   Time slowest_wait;
+  // Between an update and the first kernel that the host issues after it.
+  Time step_overhead;
   Time optimizer;
   std::int32_t optimizer_kernels = 1;
 

@@ -22,6 +22,11 @@ void ProgramWriter::OpenHostOp(std::int32_t waits) {
   program().host_ops.push_back({.waits = waits, .duration = Time()});
 }
 
+void ProgramWriter::PauseHost(std::int32_t waits, Time duration) {
+  program().host_ops.push_back({.waits = waits, .duration = duration});
+  program().host_ops.push_back({.waits = engine::kNoEvent, .duration = Time()});
+}
+
 // Issues `kernels` kernels; returns when the first of them has been issued.
 Time ProgramWriter::Issue(int kernels) {
   engine::HostOp& host = program().host_ops.back();
@@ -99,6 +104,12 @@ void ProgramWriter::AddPass(const PricedPass& pass, Stretch stretch, std::int32_
   first.pipeline = true;
   for (std::size_t i = 0; i < ends.waits.size(); ++i) first.waits[i] = ends.waits[i];
   AddParts(ends.receives, first);
+  if (stretch.begin == stretch.end) {
+    AddParts(ends.sends, first);
+    first.records = ends.records;
+    Add(first);
+    return;
+  }
   if (!members_meet_ && !operators_apart_) {
     AddParts(ends.sends, first);
     first.records = ends.records;

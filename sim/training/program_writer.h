@@ -55,6 +55,8 @@ class ProgramWriter {
 
   // Starts a host op if issuing takes time or it has to wait; operations that follow are issued by it.
   void OpenHostOp(std::int32_t waits = engine::kNoEvent);
+  // The host waits for an event and then issues nothing for `duration`.
+  void PauseHost(std::int32_t waits, Time duration);
 
   std::int32_t Label(OpLabel label);
 
@@ -73,7 +75,8 @@ class ProgramWriter {
   std::int32_t Add(const engine::Op& op);
 
   // A stretch of a pass: one operation where nothing inside meets another rank; else local operations and collectives
-  // alternate, and what waits, receives, sends and records is a mark at either end.
+  // alternate, and what waits, receives, sends and records is a mark at either end. A stretch without operators (a
+  // stage without layers) is a mark.
   void AddPass(const PricedPass& pass, Stretch stretch, std::int32_t tag, double factor, const PassEnds& ends);
 
   LabelledProgram Take() { return std::move(result_); }

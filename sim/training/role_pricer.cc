@@ -34,7 +34,7 @@ void SpecPricer::PriceNominalStages() {
   // Tensor-parallel groups wait for their own slowest member at every collective; what is left is the wait of the whole
   // run for its slowest group.
   const double rest = ExpectedSlowness(plan_, plan_.world) - ExpectedSlowness(plan_, plan_.tp);
-  slowest_wait_ = TimeFromSeconds(SecondsFromTime(busiest) * rest);
+  slowest_wait_ = TimeFromSeconds(SecondsFromTime(busiest) * rest) + TimeFromSeconds(ExpectedSkewSeconds(plan_));
 }
 
 const PricedChunk& SpecPricer::ChunkPrices(const workloads::ChunkShape& shape, const Placement& tp_group,
@@ -63,6 +63,10 @@ RolePrices SpecPricer::PricesOf(const Coordinates& at) {
   PriceEmbeddingReduction(at, prices);
   PriceUpdate(at, prices);
   prices.slowest_wait = slowest_wait_;
+  if (!plan_.Without(v1::CAUSE_HOST)) {
+    const v1::HostProfile& host = plan_.run.cluster().accelerator().profile().host();
+    prices.step_overhead = TimeFromSeconds(host.step_overhead().value());
+  }
   return prices;
 }
 
@@ -96,26 +100,54 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
   prices.message[kBackwardFromNext] = between(next, at.pp);
 }
 
+Time SpecPricer::DataParallelTime(const Coordinates& at, CollectiveType type, std::int64_t bytes,
+                                  GroupAxis axis) const {
+  if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return Time();
+  return TimeFromSeconds(collectives_.Seconds(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
+}
+
+// Where ranks shard, each reduces its own part; copies of that part are then made equal.
+ReductionPrices SpecPricer::PriceReduction(const Coordinates& at, std::int64_t bytes) const {
+  const CollectiveType type =
+      plan_.run.parallelism().zero_stage() > 0 ? CollectiveType::kReduceScatter : CollectiveType::kAllReduce;
+  return {.shards = DataParallelTime(at, type, bytes, GroupAxis::kShard),
+          .replicas = DataParallelTime(at, CollectiveType::kAllReduce, plan_.ShardOf(bytes), GroupAxis::kReplica)};
+}
+
+// The converted shard is read in fp32 and written in 16 bit, by one kernel: a unit's parameters lie side by side.
+UnitPrices SpecPricer::PriceUnit(const Coordinates& at, const workloads::ChunkShape& shape) const {
+  const v1::Training& training = plan_.run.training();
+  const std::int64_t parameters = workloads::Parameters(plan_.run, shape).total();
+  const std::int64_t bytes = BytesOf(training.precision());
+  UnitPrices unit;
+  if (pricer_.converts()) {
+    const double seconds = pricer_.ConversionSeconds(plan_.ShardOf(parameters), 1);
+    unit.conversion = TimeFromSeconds(seconds * slowness_.Of(plan_.layout.RankOf(at)));
+  }
+  unit.gather = DataParallelTime(at, CollectiveType::kAllGather, parameters * bytes, GroupAxis::kShard);
+  unit.reduction = PriceReduction(at, parameters * BytesOf(training.gradient_type()));
+  return unit;
+}
+
 void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) const {
   const v1::Run& run = plan_.run;
-  const auto priced = [&](CollectiveType type, std::int64_t bytes, GroupAxis axis) {
-    if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return Time();
-    return TimeFromSeconds(collectives_.Seconds(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
-  };
-  const CollectiveType reduction =
-      run.parallelism().zero_stage() > 0 ? CollectiveType::kReduceScatter : CollectiveType::kAllReduce;
+  if (plan_.gathers_units()) {
+    prices.layer = PriceUnit(at, {.layers = 1, .embedding = false, .head = false});
+    prices.root = PriceUnit(at, {.layers = 0, .embedding = true, .head = true});
+  }
   for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
     const workloads::ChunkShape& shape = plan_.Stage(prices.pipeline_rank, chunk);
     const std::int64_t parameters = workloads::Parameters(run, shape).total();
     const std::int32_t buckets = BucketsOf(plan_, shape);
     prices.buckets.push_back(buckets);
     prices.gradient_bucket.push_back(
-        priced(reduction, parameters * BytesOf(run.training().gradient_type()) / buckets, GroupAxis::kDp));
-    prices.parameter_gather.push_back(
-        priced(CollectiveType::kAllGather, parameters * BytesOf(run.training().precision()), GroupAxis::kDp));
+        PriceReduction(at, parameters * BytesOf(run.training().gradient_type()) / buckets));
+    const std::int32_t parts = run.software().parameter_gather() == v1::OVERLAPPED ? buckets : 1;
+    prices.parameter_gather.push_back(DataParallelTime(
+        at, CollectiveType::kAllGather, parameters * BytesOf(run.training().precision()) / parts, GroupAxis::kShard));
   }
   constexpr std::int64_t kNormBytes = 4;  // one fp32
-  prices.norm_barrier = priced(CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
+  prices.norm_barrier = DataParallelTime(at, CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
 }
 
 void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& prices) const {

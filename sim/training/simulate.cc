@@ -85,12 +85,24 @@ void AccountMemory(const Plan& plan, const PricedWorld& priced, Result& result) 
       const auto stage = static_cast<std::size_t>(plan.schedule.StageOf(pp, action.chunk));
       passes.push_back(&priced.footprints[stage].Of(action.kind));
     }
-    const memory::Peak peak = memory::PeakOf(passes);
     rank.memory = StaticMemory(plan, pp);
-    rank.memory.activations = peak.live.activations;
-    rank.memory.logits = peak.live.logits;
-    const schedules::Action& moment = order[peak.pass];
-    rank.peak = {.action = moment.kind, .chunk = moment.chunk, .micro_batch = moment.micro_batch};
+    const memory::Peak peak = memory::PeakOf(passes);
+    const Bytes update = UpdateTemporaries(plan, pp);
+    if (update > peak.live.total()) {
+      rank.memory.update = update;
+      rank.peak.update = true;
+    } else {
+      rank.memory.activations = peak.live.activations;
+      rank.memory.logits = peak.live.logits;
+      const schedules::Action& moment = order[peak.pass];
+      rank.peak = {.update = false,
+                   .action = moment.kind,
+                   .chunk = moment.chunk,
+                   .micro_batch = moment.micro_batch,
+                   .pass = peak.pass,
+                   .operator_name = passes[peak.pass]->peak_operator,
+                   .layer = passes[peak.pass]->peak_layer};
+    }
     for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) rank.layers += plan.Stage(pp, chunk).layers;
   }
   if (!result.Fits()) result.warnings.push_back("does not fit in device memory: timed as if it did");

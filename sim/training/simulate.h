@@ -2,9 +2,11 @@
 #ifndef ORRERY_SIM_TRAINING_SIMULATE_H_
 #define ORRERY_SIM_TRAINING_SIMULATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,11 +20,18 @@
 
 namespace orrery::training {
 
-// Where in a pass sequence a rank's memory peaks.
+// When a rank's memory peaks: in a pass of its order, or in the optimizer's update.
 struct PeakMoment {
+  // Then all that follows is meaningless.
+  bool update = false;
   schedules::ActionKind action = schedules::ActionKind::kForward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
+  // Index into the rank's order of passes.
+  std::size_t pass = 0;
+  // The operator that runs, and its layer within the chunk (-1: embedding, head).
+  std::string_view operator_name = {};
+  std::int32_t layer = -1;
 };
 
 // One pipeline rank: the mean over its ranks of time by class in the window, and the memory of each.

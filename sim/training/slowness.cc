@@ -38,4 +38,10 @@ double ExpectedSlowness(const Plan& plan, std::int64_t ranks) {
   return jitter.sigma() * ExpectedMaximumOfNormals(ranks);
 }
 
+double ExpectedSkewSeconds(const Plan& plan) {
+  if (plan.run.perturbation().jitter().mode() == v1::NO_JITTER || plan.Without(v1::CAUSE_JITTER)) return 0;
+  const v1::HostProfile& host = plan.run.cluster().accelerator().profile().host();
+  return host.launch_skew().value() * ExpectedMaximumOfNormals(plan.world);
+}
+
 }  // namespace orrery::training

@@ -32,6 +32,11 @@ class Slowness {
 // draws]; 0 unless jitter is EXPECTED.
 double ExpectedSlowness(const Plan& plan, std::int64_t ranks);
 
+// Seconds by which the last of all hosts is expected to begin an iteration after the mean: launch skew x E[max of n
+// draws]; 0 without jitter. Drawn anew in every iteration, so that sampled jitter, which is a rank's own, has none of
+// it: there it is expected too.
+double ExpectedSkewSeconds(const Plan& plan);
+
 }  // namespace orrery::training
 
 #endif  // ORRERY_SIM_TRAINING_SLOWNESS_H_

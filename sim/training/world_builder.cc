@@ -55,36 +55,50 @@ class WorldBuilder {
   void ChooseBlocks() {
     const bool fold = plan_.run.simulation().fold() == v1::ON && !slowness_.sampled();
     std::set<std::int64_t> named_tp;
-    std::set<std::int64_t> named_dp;
+    std::set<std::int64_t> named_places;
+    std::set<std::int64_t> named_shards;
     for (const auto& [rank, factor] : slowness_.slow()) {
-      named_tp.insert(plan_.layout.CoordinatesOf(rank).tp);
-      named_dp.insert(plan_.layout.CoordinatesOf(rank).dp);
+      const Coordinates at = plan_.layout.CoordinatesOf(rank);
+      named_tp.insert(at.tp);
+      named_places.insert(at.dp % plan_.shard_ranks);
+      named_shards.insert(at.dp / plan_.shard_ranks);
     }
-    built_.tp_blocks = fold && TensorRanksAlike(plan_) ? AllBut(named_tp, plan_.tp) : Singletons(plan_.tp);
-    built_.dp_blocks = fold && plan_.layout.IsRegular() ? AllBut(named_dp, plan_.dp) : Singletons(plan_.dp);
-    built_.refinable = fold && built_.tp_blocks.size() * built_.dp_blocks.size() > 1;
+    const bool regular = fold && plan_.layout.IsRegular();
+    const auto blocks = [](bool alike, const std::set<std::int64_t>& named, std::int64_t size) {
+      return alike ? AllBut(named, size) : Singletons(size);
+    };
+    built_.tp_blocks = blocks(fold && TensorRanksAlike(plan_), named_tp, plan_.tp);
+    built_.place_blocks = blocks(regular, named_places, plan_.shard_ranks);
+    built_.shard_blocks = blocks(regular, named_shards, plan_.replicas());
+    built_.refinable = fold && built_.tp_blocks.size() * built_.place_blocks.size() * built_.shard_blocks.size() > 1;
     members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
   }
 
   absl::Status AddUnits() {
     for (std::int32_t pp = 0; pp < plan_.pp; ++pp) {
-      for (const Block& dp : built_.dp_blocks) {
-        for (const Block& tp : built_.tp_blocks) {
-          const Coordinates at = {.tp = tp.first, .dp = dp.first, .pp = pp};
-          engine::Unit unit;
-          unit.program = ProgramAt(at);
-          unit.multiplicity = tp.count * dp.count;
-          unit.first_rank = plan_.layout.RankOf(at);
-          built_.world.units.push_back(std::move(unit));
-          if (operations_ > kMostOperations) {
-            return absl::ResourceExhaustedError(
-                absl::StrCat("simulation: ranks differ so much that their programs exceed ", kMostOperations,
-                             " operations; allowed: fewer micro-batches, or jitter EXPECTED instead of SAMPLED"));
+      for (const Block& shard : built_.shard_blocks) {
+        for (const Block& place : built_.place_blocks) {
+          for (const Block& tp : built_.tp_blocks) {
+            AddUnit({.tp = tp.first, .dp = shard.first * plan_.shard_ranks + place.first, .pp = pp},
+                    tp.count * place.count * shard.count);
+            if (operations_ > kMostOperations) {
+              return absl::ResourceExhaustedError(
+                  absl::StrCat("simulation: ranks differ so much that their programs exceed ", kMostOperations,
+                               " operations; allowed: fewer micro-batches, or jitter EXPECTED instead of SAMPLED"));
+            }
           }
         }
       }
     }
     return absl::OkStatus();
+  }
+
+  void AddUnit(const Coordinates& at, std::int64_t multiplicity) {
+    engine::Unit unit;
+    unit.program = ProgramAt(at);
+    unit.multiplicity = multiplicity;
+    unit.first_rank = plan_.layout.RankOf(at);
+    built_.world.units.push_back(std::move(unit));
   }
 
   // In a regular layout prices depend on the pipeline rank and the GPU's speed alone.
@@ -126,7 +140,8 @@ class WorldBuilder {
     std::vector<std::set<std::int32_t>> used;
     for (const engine::Program& program : built_.world.programs) used.push_back(UsedGroups(program));
     const auto tps = static_cast<std::int32_t>(built_.tp_blocks.size());
-    const auto dps = static_cast<std::int32_t>(built_.dp_blocks.size());
+    const auto places = static_cast<std::int32_t>(built_.place_blocks.size());
+    const auto dps = places * static_cast<std::int32_t>(built_.shard_blocks.size());
     const auto pps = static_cast<std::int32_t>(plan_.pp);
     const auto unit_at = [&](std::int32_t pp, std::int32_t dp, std::int32_t tp) { return (pp * dps + dp) * tps + tp; };
     std::map<std::pair<GroupSlot, std::int32_t>, std::int32_t> group_ids;
@@ -144,7 +159,8 @@ class WorldBuilder {
           engine::Unit& unit = built_.world.units[static_cast<std::size_t>(index)];
           unit.groups.assign(kGroupSlots, -1);
           join(unit, index, kTensorGroup, pp * dps + dp);
-          join(unit, index, kDataGroup, pp * tps + tp);
+          join(unit, index, kDataGroup, (pp * dps + dp / places) * tps + tp);
+          join(unit, index, kReplicaGroup, (pp * dps + dp % places) * tps + tp);
           join(unit, index, kEmbeddingGroup, dp * tps + tp);
           join(unit, index, kWorldGroup, 0);
           if (built_.world.programs[static_cast<std::size_t>(unit.program)].num_channels == 0) continue;
@@ -183,8 +199,10 @@ std::size_t BlockOf(const std::vector<Block>& blocks, std::int64_t coordinate) {
 
 std::size_t TrainingWorld::UnitOf(const Plan& plan, std::int64_t rank) const {
   const Coordinates at = plan.layout.CoordinatesOf(rank);
-  return (static_cast<std::size_t>(at.pp) * dp_blocks.size() + BlockOf(dp_blocks, at.dp)) * tp_blocks.size() +
-         BlockOf(tp_blocks, at.tp);
+  const std::size_t shard = BlockOf(shard_blocks, at.dp / plan.shard_ranks);
+  const std::size_t place = BlockOf(place_blocks, at.dp % plan.shard_ranks);
+  const std::size_t dp = (static_cast<std::size_t>(at.pp) * shard_blocks.size() + shard) * place_blocks.size() + place;
+  return dp * tp_blocks.size() + BlockOf(tp_blocks, at.tp);
 }
 
 absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer) {

@@ -2,7 +2,8 @@
 //
 // Symbolic folding. Coordinates along tp and dp that nothing distinguishes collapse before any rank is enumerated:
 // where the layout is regular, only coordinates that a slow GPU names stand alone, and the rest of an axis is one
-// block. Exchanging two coordinates of one block maps the run onto itself, so all ranks of a block have one timeline.
+// block. dp counts as two axes: which shard group, and which place in it. Exchanging two coordinates of one block (two
+// whole shard groups; two places in all of them) maps the run onto itself, so all ranks of a block have one timeline.
 // Where the layout is irregular every coordinate stands alone, and the engine's refinement finds what is alike.
 // Unfolded, or with a speed drawn per rank, every coordinate stands alone and nothing is merged.
 #ifndef ORRERY_SIM_TRAINING_WORLD_BUILDER_H_
@@ -25,11 +26,12 @@ struct Block {
   std::int64_t count = 1;
 };
 
-// Units are numbered tp block fastest, then dp block, then pipeline rank.
+// Units are numbered tp block fastest, then place in the shard group, shard group, pipeline rank.
 struct TrainingWorld {
   engine::World world;
   std::vector<Block> tp_blocks;
-  std::vector<Block> dp_blocks;
+  std::vector<Block> place_blocks;    // dp mod shard_ranks
+  std::vector<Block> shard_blocks;    // dp / shard_ranks
   std::vector<ProgramLabels> labels;  // by program
   // Every coordinate stands alone, and some may yet be alike.
   bool refinable = false;

@@ -181,7 +181,7 @@ const std::vector<Case>& Cases() {
       {"products of few tokens beyond counting",
        {"training.seq_len=4", "cluster.accelerator.sms=100000",
         "cluster.accelerator.peak={data_type: BF16 flops_per_second: 1e9}",
-        "cluster.accelerator.profile.gemm[0].tile={m: 65536 n: 65536 efficiency: {value: 1}}"},
+        "cluster.accelerator.profile.gemm[0].tile={m: 65536 n: 65536}"},
        "cluster.accelerator.peak",
        "simulated seconds, most of them multiplications; allowed: up to 9e+06"},
       // The innermost block that an override wrote is not to blame.

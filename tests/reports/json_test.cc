@@ -48,7 +48,7 @@ TEST(ResultJson, HasExactlyTheDocumentedKeys) {
   ASSERT_EQ(json["memory"]["pipeline_ranks"].size(), 4u);
   EXPECT_THAT(Keys(json["memory"]["pipeline_ranks"][0]),
               ElementsAre("pipeline_rank", "weights", "gradients", "optimizer", "activations", "logits", "buffers",
-                          "runtime", "allocator_peak_bytes"));
+                          "workspaces", "update", "runtime", "allocator_peak_bytes"));
   ASSERT_EQ(json["pipeline_ranks"].size(), 4u);
   EXPECT_THAT(Keys(json["pipeline_ranks"][0]), ElementsAre("pipeline_rank", "layers", "seconds"));
   EXPECT_THAT(Keys(json["pipeline_ranks"][0]["seconds"]), classes);
@@ -95,7 +95,8 @@ TEST(ResultJson, FiguresAgree) {
   std::int64_t device_peak = 0;
   for (const ordered_json& rank : json["memory"]["pipeline_ranks"]) {
     std::int64_t sum = 0;
-    for (const char* const part : {"weights", "gradients", "optimizer", "activations", "logits", "buffers"}) {
+    for (const char* const part : {"weights", "gradients", "optimizer", "activations", "logits", "buffers", "workspaces",
+                                   "update"}) {
       sum += rank[part].get<std::int64_t>();
     }
     EXPECT_EQ(rank["allocator_peak_bytes"], sum);

@@ -29,7 +29,7 @@ Cells GoodCells() {
   return {{"id", "row"},
           {"source", "paper"},
           {"software", "megatron-lm-2022"},
-          {"model", "22B"},
+          {"model", "GPT 22B"},
           {"layers", "48"},
           {"hidden", "6144"},
           {"heads", "64"},

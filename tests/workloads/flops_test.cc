@@ -22,6 +22,28 @@ double Mfu(const TestModel& model, std::int64_t batch, double seconds, double gp
   return 100 * Flop(run, "model", false) / (seconds * gpus * kPeak);
 }
 
+double Executed(const std::vector<Operator>& operators) {
+  double flops = 0;
+  for (const Operator& op : operators) {
+    flops += op.flops.count();
+    if (op.kind != OperatorKind::kGemm) continue;
+    const Gemm& g = op.gemm;
+    EXPECT_EQ(op.flops.count(), 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.m) *
+                                    static_cast<double>(g.n) * static_cast<double>(g.k));
+  }
+  return flops;
+}
+
+double ExecutedOnAllRanks(const v1::Run& run, std::int64_t chunks) {
+  const std::int64_t layers = run.model().layers() / chunks;
+  double flops = 0;
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const ChunkWork work = BuildChunk(run, {.layers = layers, .embedding = i == 0, .head = i == chunks - 1});
+    flops += Executed(work.forward) + Executed(work.backward);
+  }
+  return flops * static_cast<double>(run.parallelism().tp());
+}
+
 // Korthikanti et al. 2022, Table 5: batch, seconds with selective recomputation, GPUs, printed MFU in per cent.
 TEST(ModelFlops, KorthikantiPrintedMfu) {
   EXPECT_NEAR(Mfu(k22B, 4, 1.10, 8), 41.5, 0.16);  // time has three digits: 0.5 %, 0.2 points
@@ -53,6 +75,34 @@ TEST(ModelFlops, SelectiveRecomputationRepeatsTheAttentionProducts) {
   EXPECT_DOUBLE_EQ(Flop(run, "model", true), Flop(run, "model", false));
 }
 
+// The first 6 of 24 layers on each of two stages, so a quarter of a forward pass.
+TEST(ModelFlops, FullRecomputationOfSomeLayers) {
+  v1::Run run = MakeRun(k22B, 8, 4);
+  run.mutable_parallelism()->add_stage_layers(24);
+  run.mutable_parallelism()->add_stage_layers(24);
+  run.mutable_training()->set_recompute(v1::FULL);
+  const double model = Flop(run, "model", false);
+  const double all = Flop(run, "model", true) - model;
+  run.mutable_training()->set_recompute_layers(6);
+  EXPECT_DOUBLE_EQ(Flop(run, "model", true) - model, all / 4);
+  EXPECT_NEAR(ExecutedOnAllRanks(run, 2) / Flop(run, "model", true), 1, 1e-12);
+  run.mutable_training()->set_recompute_layers(30);  // more than there are
+  EXPECT_DOUBLE_EQ(Flop(run, "model", true) - model, all);
+}
+
+// Two products of 2 h f per token and layer; norms and activation have no matrices.
+TEST(ModelFlops, SelectiveRecomputationOfTheMlp) {
+  v1::Run run = MakeRun(k22B, 8, 4);
+  run.mutable_training()->set_recompute(v1::SELECTIVE);
+  run.mutable_training()->clear_recompute_modules();
+  run.mutable_training()->add_recompute_modules(v1::NORMS);
+  run.mutable_training()->add_recompute_modules(v1::MLP_ACTIVATION);
+  EXPECT_DOUBLE_EQ(Flop(run, "model", true), Flop(run, "model", false));
+  run.mutable_training()->add_recompute_modules(v1::MLP);
+  EXPECT_DOUBLE_EQ(Flop(run, "model", true) - Flop(run, "model", false), 4 * 2048.0 * 48 * 4 * 6144 * 4 * 6144);
+  EXPECT_NEAR(ExecutedOnAllRanks(run, 1) / Flop(run, "model", true), 1, 1e-12);
+}
+
 TEST(ModelFlops, OtherConventions) {
   const v1::Run run = MakeRun(k22B, 8, 4);
   const double tokens = 4 * 2048;
@@ -65,28 +115,6 @@ TEST(ModelFlops, OtherConventions) {
   EXPECT_DOUBLE_EQ(Flop(run, "6n", false), 6 * (layers + (51200 + 2048) * h) * tokens);
   EXPECT_EQ(ModelFlops(run, "7n", false).status().code(), absl::StatusCode::kInvalidArgument);
   for (const std::string_view name : FlopsConventions()) EXPECT_TRUE(ModelFlops(run, name, true).ok()) << name;
-}
-
-double Executed(const std::vector<Operator>& operators) {
-  double flops = 0;
-  for (const Operator& op : operators) {
-    flops += op.flops.count();
-    if (op.kind != OperatorKind::kGemm) continue;
-    const Gemm& g = op.gemm;
-    EXPECT_EQ(op.flops.count(), 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.m) *
-                                    static_cast<double>(g.n) * static_cast<double>(g.k));
-  }
-  return flops;
-}
-
-double ExecutedOnAllRanks(const v1::Run& run, std::int64_t chunks) {
-  const std::int64_t layers = run.model().layers() / chunks;
-  double flops = 0;
-  for (std::int64_t i = 0; i < chunks; ++i) {
-    const ChunkWork work = BuildChunk(run, {.layers = layers, .embedding = i == 0, .head = i == chunks - 1});
-    flops += Executed(work.forward) + Executed(work.backward);
-  }
-  return flops * static_cast<double>(run.parallelism().tp());
 }
 
 // Unfused attention computes the whole square: executed FLOPs of all chunks and ranks are the formula's.
@@ -110,6 +138,19 @@ TEST(Executed, EqualsTheFormula) {
         EXPECT_NEAR(ExecutedOnAllRanks(run, 4) / Flop(run, "model", true), 1, 1e-12);
       }
     }
+  }
+}
+
+// Grouped keys, a gated MLP and a head of its own: per token and layer 2 h (h + 2 h / 4 + h + 3 f) and attention 4 s h.
+TEST(Executed, EqualsTheFormulaForLlama) {
+  for (const std::int64_t tp : {1, 8}) {
+    v1::Run run = MakeLlama(tp, 2);
+    run.mutable_software()->set_attention_kernel(v1::UNFUSED);
+    run.mutable_model()->set_vocab(129024);  // needs no padding
+    const double h = 4096, f = 14336, s = 2048;
+    const double token = 3 * (32 * (2 * h * (2.5 * h + 3 * f) + 4 * s * h) + 2 * h * 129024);
+    EXPECT_NEAR(ExecutedOnAllRanks(run, 1) / (token * 2 * s), 1, 1e-12);
+    EXPECT_NEAR(Flop(run, "model", false) / (token * 2 * s), 1, 1e-12);
   }
 }
 

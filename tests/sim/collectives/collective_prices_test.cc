@@ -186,6 +186,28 @@ TEST(CollectivePricesTest, OneRankOrNoBytesAreFree) {
   }
 }
 
+// A single message reaches another share of a link than rings do, which keep theirs: half of a 25 GB/s NIC instead of
+// 0.8; half of NVLink's 250 GB/s x the profile's 0.6. Where four NICs serve eight GPUs each has half of one; where they
+// serve four GPUs, or sixteen serve eight, one whole NIC.
+TEST(CollectivePricesTest, MessagesHaveAnEfficiencyOfTheirOwn) {
+  v1::Cluster cluster = TestCluster();
+  cluster.mutable_node()->mutable_nic()->set_message_efficiency(0.5);
+  cluster.mutable_node()->mutable_nvlink()->set_message_efficiency(0.5);
+  const auto message = [&](std::int64_t gpus, std::int64_t nics) {
+    cluster.mutable_node()->set_gpus(gpus);
+    cluster.mutable_node()->set_nics(nics);
+    return Make(cluster, TestProfile()).MessageSeconds(kGB, 0, gpus);
+  };
+  EXPECT_DOUBLE_EQ(message(8, 8), 25e-6 + 1.0 / 12.5);
+  EXPECT_DOUBLE_EQ(message(8, 4), 25e-6 + 1.0 / 6.25);
+  EXPECT_DOUBLE_EQ(message(4, 4), 25e-6 + 1.0 / 12.5);
+  EXPECT_DOUBLE_EQ(message(8, 16), 25e-6 + 1.0 / 12.5);
+  message(8, 8);
+  EXPECT_DOUBLE_EQ(Make(cluster, TestProfile()).MessageSeconds(kGB, 0, 1), 7e-6 + 1.0 / 75);
+  EXPECT_DOUBLE_EQ(Make(cluster, TestProfile()).Seconds(CollectiveType::kAllGather, kGB, {4, 4, 1, 1, 1}),
+                   70e-6 + 0.75 / 20);
+}
+
 // Same node: 5 + 2 us + 1 GB / (0.6 x 250 GB/s). Same leaf: 5 + 20 us + 1 GB / 20 GB/s. Other leaf: 2 us of switches
 // more.
 TEST(CollectivePricesTest, MessagesByHand) {

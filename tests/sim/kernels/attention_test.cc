@@ -29,37 +29,90 @@ TEST(Attention, VisibleBlocksByHand) {
   EXPECT_EQ(AttentionModel::VisibleBlocks(16, 32, 9, 8), 4);
 }
 
-// 4 heads x 10 blocks x 64 pairs x 4 x 16 FLOPs = 163,840 at 0.5 x 4e9.
+// 4 heads x 10 blocks x 64 pairs x 4 x 16 FLOPs = 163,840 at 0.5 x 4e9 FLOP/s, and half of the longest row, 4 blocks or
+// 16,384 FLOPs on one of four multiprocessors. Backward 2.5 times as many at 0.25.
 TEST(Attention, ForwardAndBackwardByHand) {
   const v1::Accelerator toy = ToyAccelerator();
   workloads::Attention attention = Problem(32, 16);
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), 163840 / 2e9);
+  const double forward = 163840 / 2e9 + 0.5 * 16384 / 0.5e9;
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), forward);
   attention.backward = true;
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), 163840 * 2.5 / 1e9);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), forward * 2.5 * 2);
 }
 
-// Head dimension 5 runs as 16; 4 has a kernel, at sqrt(4 / 16) of the efficiency; 32 is no better than 16; 64 has no
-// kernel.
+// Without a mask all 16 blocks of a head are computed. 16 equal rows are 4 waves: 4 x 16,384 FLOPs at 0.5e9.
+TEST(Attention, WithoutAMask) {
+  const v1::Accelerator toy = ToyAccelerator();
+  workloads::Attention attention = Problem(32, 16);
+  attention.causal = false;
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), 4 * 16384 / 0.5e9);
+  // 5 heads: 20 rows, 5 waves. With a batch of 3 x 3 heads of one row each, 9 rows are 2.25 waves and half a row.
+  attention.heads = 5;
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), 5 * 16384 / 0.5e9);
+  attention = Problem(8, 16);
+  attention.causal = false;
+  attention.batch = 3;
+  attention.heads = 3;
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), 2.75 * 4096 / 0.5e9);
+}
+
+// What a causal mask costs beyond the blocks that it leaves counts on their keys only.
+TEST(Attention, CausalEfficiency) {
+  v1::Accelerator toy = ToyAccelerator();
+  workloads::Attention attention = Problem(32, 16);
+  workloads::Attention full = attention;
+  full.causal = false;
+  const double causal_before = Toy(toy).Seconds(attention);
+  const double full_before = Toy(toy).Seconds(full);
+  toy.mutable_profile()->mutable_attention(0)->mutable_causal_efficiency()->set_value(0.8);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), causal_before / 0.8);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(full), full_before);
+}
+
+// Head dimension 5 runs as 16, 4 and 32 have kernels of their own. At 512, two doublings above 128, half and half of the
+// efficiency is left. Beyond there is no kernel.
 TEST(Attention, HeadDimensions) {
   const v1::Accelerator toy = ToyAccelerator();
   const double at16 = Toy(toy).Seconds(Problem(32, 16));
   EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 5)), at16);
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 4)), at16 / 4 * 2);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 4)), at16 / 4);
   EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 32)), at16 * 2);
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 64)), at16 * 4);
+  EXPECT_NEAR(Toy(toy).Seconds(Problem(32, 512)), at16 * 32 * 4, 1e-12 * at16);
+  EXPECT_NEAR(Toy(toy).Seconds(Problem(32, 1024)), at16 * 64 * 4, 1e-12 * at16);
 }
 
-// 32 tokens are four rows that see (1 + 2 + 3 + 4) x 8 / 4 = 20 keys on average: with a half length of 20 they reach
-// half, and with a window of 1, which leaves 8 keys a row, 8 / 28.
+// A softmax as expensive as 48 elements: 16 elements cost as 64 forward, and 16 + 0.4 x 48 = 35.2 backward.
+TEST(Attention, SoftmaxCostsLessBackward) {
+  v1::Accelerator toy = ToyAccelerator();
+  workloads::Attention attention = Problem(32, 16);
+  const double forward = Toy(toy).Seconds(attention);
+  attention.backward = true;
+  const double backward = Toy(toy).Seconds(attention);
+  toy.mutable_profile()->mutable_attention(0)->mutable_softmax_width()->set_value(48);
+  EXPECT_NEAR(Toy(toy).Seconds(attention), backward * 35.2 / 16, 1e-12 * backward);
+  attention.backward = false;
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(attention), forward * 4);
+}
+
+// 32 tokens without a mask are four rows of 32 keys: with a half length of 32 they take twice as long. With a window of
+// 1 rows see 8 keys and take 40 / 8 as long. The other direction has its own.
 TEST(Attention, RowsWithFewKeysAreLessEfficient) {
   v1::Accelerator toy = ToyAccelerator();
+  workloads::Attention full = Problem(32, 16);
+  full.causal = false;
   workloads::Attention narrow = Problem(32, 16);
   narrow.window = 1;
-  const double fast = Toy(toy).Seconds(Problem(32, 16));
+  workloads::Attention backward = full;
+  backward.backward = true;
+  const double fast = Toy(toy).Seconds(full);
   const double fast_narrow = Toy(toy).Seconds(narrow);
-  toy.mutable_profile()->mutable_attention(0)->mutable_half_length()->set_value(20);
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(Problem(32, 16)), fast * 2);
-  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(narrow), fast_narrow * 28 / 8);
+  const double fast_backward = Toy(toy).Seconds(backward);
+  toy.mutable_profile()->mutable_attention(0)->mutable_half_length()->set_value(32);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(full), fast * 2);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(narrow), fast_narrow * 5);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(backward), fast_backward);
+  toy.mutable_profile()->mutable_attention(0)->mutable_backward_half_length()->set_value(64);
+  EXPECT_DOUBLE_EQ(Toy(toy).Seconds(backward), fast_backward * 3);
 }
 
 // One head of one block of queries occupies one of four multiprocessors: as long as four heads.

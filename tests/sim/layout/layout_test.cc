@@ -20,9 +20,17 @@ namespace {
 
 struct Degrees {
   std::int64_t tp, cp, dp, pp, gpus_per_node, nodes_per_leaf;
+  std::int64_t shard_ranks = 0;
+
+  std::int64_t shard() const { return shard_ranks == 0 ? dp : shard_ranks; }
 };
 
-Layout Make(const Degrees& d) { return Layout(d.tp, d.cp, d.dp, d.pp, d.gpus_per_node, d.nodes_per_leaf); }
+constexpr GroupAxis kAxes[] = {GroupAxis::kTp,      GroupAxis::kDp,        GroupAxis::kShard,
+                               GroupAxis::kReplica, GroupAxis::kEmbedding, GroupAxis::kWorld};
+
+Layout Make(const Degrees& d) {
+  return Layout(d.tp, d.cp, d.dp, d.pp, d.gpus_per_node, d.nodes_per_leaf, d.shard_ranks);
+}
 
 // Rank `rank` belongs to the group of `at` if it differs from it in the axis' own coordinates only.
 bool InGroup(const Degrees& d, GroupAxis axis, const Coordinates& at, const Coordinates& other) {
@@ -31,6 +39,10 @@ bool InGroup(const Degrees& d, GroupAxis axis, const Coordinates& at, const Coor
       return other.cp == at.cp && other.dp == at.dp && other.pp == at.pp;
     case GroupAxis::kDp:
       return other.tp == at.tp && other.pp == at.pp;
+    case GroupAxis::kShard:
+      return other.tp == at.tp && other.dp / d.shard() == at.dp / d.shard() && other.pp == at.pp;
+    case GroupAxis::kReplica:
+      return other.tp == at.tp && other.cp == at.cp && other.dp % d.shard() == at.dp % d.shard() && other.pp == at.pp;
     case GroupAxis::kEmbedding:
       return other.tp == at.tp && other.cp == at.cp && other.dp == at.dp && (other.pp == 0 || other.pp == d.pp - 1);
     case GroupAxis::kWorld:
@@ -75,7 +87,10 @@ const std::vector<Degrees>& Cases() {
       {16, 1, 2, 3, 8, 2}, {8, 3, 2, 2, 8, 3},                        // TP over two nodes; CP 3
       {6, 1, 5, 3, 8, 2},                                             // TP 6 straddles nodes of 8
       {3, 1, 7, 5, 8, 2},  {5, 2, 3, 4, 8, 3},  {12, 1, 3, 2, 8, 2},  // DP strides that straddle
-      {7, 3, 5, 2, 4, 1},  {1, 1, 13, 3, 6, 2}, {2, 1, 9, 4, 5, 3},  {9, 1, 1, 7, 10, 2}, {3, 1, 30, 1, 7, 5}};
+      {7, 3, 5, 2, 4, 1},  {1, 1, 13, 3, 6, 2}, {2, 1, 9, 4, 5, 3},  {9, 1, 1, 7, 10, 2}, {3, 1, 30, 1, 7, 5},
+      {1, 1, 32, 1, 8, 2, 8},  {2, 1, 16, 2, 8, 2, 4}, {1, 1, 64, 1, 8, 4, 16},  // shards in a node, over two nodes
+      {1, 1, 32, 1, 8, 2, 2},  {2, 2, 8, 2, 8, 2, 2},                            // several shard groups to a node
+      {1, 1, 18, 2, 8, 2, 6},  {1, 1, 24, 1, 8, 1, 12}, {3, 1, 12, 2, 4, 3, 2}};  // that straddle nodes
   return *cases;
 }
 
@@ -101,7 +116,7 @@ TEST(LayoutTest, RanksAndCoordinatesAreInverse) {
 TEST(LayoutTest, PlacementsAreCounted) {
   for (const Degrees& d : Cases()) {
     const Layout layout = Make(d);
-    for (const GroupAxis axis : {GroupAxis::kTp, GroupAxis::kDp, GroupAxis::kEmbedding, GroupAxis::kWorld}) {
+    for (const GroupAxis axis : kAxes) {
       for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
         const Coordinates at = layout.CoordinatesOf(rank);
         ASSERT_EQ(layout.PlacementOf(axis, at), Count(d, axis, at))
@@ -119,7 +134,7 @@ TEST(LayoutTest, RegularLayoutsPlaceAllGroupsOfAnAxisAlike) {
   for (const Degrees& d : Cases()) {
     const Layout layout = Make(d);
     bool alike = true;
-    for (const GroupAxis axis : {GroupAxis::kTp, GroupAxis::kDp, GroupAxis::kEmbedding, GroupAxis::kWorld}) {
+    for (const GroupAxis axis : kAxes) {
       for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
         alike = alike && layout.PlacementOf(axis, layout.CoordinatesOf(rank)) == layout.PlacementOf(axis, {});
       }
@@ -129,7 +144,7 @@ TEST(LayoutTest, RegularLayoutsPlaceAllGroupsOfAnAxisAlike) {
       EXPECT_TRUE(alike) << d.tp << " " << d.cp << " " << d.dp << " " << d.pp;
     }
   }
-  EXPECT_EQ(regular, 6);
+  EXPECT_EQ(regular, 6 + 5);
   EXPECT_FALSE(Layout(6, 1, 5, 3, 8, 2).IsRegular());
   EXPECT_NE(Layout(6, 1, 5, 3, 8, 2).PlacementOf(GroupAxis::kTp, {0, 0, 0, 0}),
             Layout(6, 1, 5, 3, 8, 2).PlacementOf(GroupAxis::kTp, {0, 0, 1, 0}));
@@ -160,6 +175,20 @@ TEST(LayoutTest, MegaScaleByHand) {
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kDp, {3, 0, 5, 2}), (Placement{192, 192, 1, 1, 3}));
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kEmbedding, {3, 0, 5, 2}), (Placement{2, 2, 1, 1, 2}));
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kWorld, {}), (Placement{12288, 1536, 8, 8, 24}));
+}
+
+// Hybrid sharding on 4 nodes of 8, two to a leaf: shards in a node, each with a copy in the same place of every node.
+TEST(LayoutTest, HybridShardingByHand) {
+  const Layout layout(1, 1, 32, 1, 8, 2, 8);
+  EXPECT_TRUE(layout.IsRegular());
+  EXPECT_EQ(layout.PlacementOf(GroupAxis::kShard, {0, 0, 13, 0}), (Placement{8, 1, 8, 8, 1}));
+  EXPECT_EQ(layout.PlacementOf(GroupAxis::kReplica, {0, 0, 13, 0}), (Placement{4, 4, 1, 1, 2}));
+  EXPECT_EQ(layout.PlacementOf(GroupAxis::kDp, {0, 0, 13, 0}), (Placement{32, 4, 8, 8, 2}));
+  // Six to a shard group: the first fits a node, the second straddles two.
+  const Layout straddling(1, 1, 24, 1, 8, 2, 6);
+  EXPECT_FALSE(straddling.IsRegular());
+  EXPECT_EQ(straddling.PlacementOf(GroupAxis::kShard, {0, 0, 0, 0}), (Placement{6, 1, 6, 6, 1}));
+  EXPECT_EQ(straddling.PlacementOf(GroupAxis::kShard, {0, 0, 6, 0}), (Placement{6, 2, 4, 2, 1}));
 }
 
 // A million ranks cost no more than a few: 1,048,576 on nodes of 8, every data-parallel group with two members to a

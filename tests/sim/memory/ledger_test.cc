@@ -42,6 +42,20 @@ TEST(FootprintOf, WorkspaceExistsBesideWhatIsAllocatedBeforeFrees) {
   EXPECT_EQ(footprint.left, Activations(8));
 }
 
+// The first operator at the highest point is named: "b" and "c" both stand beside 22.
+TEST(FootprintOf, NamesTheOperatorOfThePeak) {
+  std::vector<Operator> pass = {Op(10, 0, 0), Op(5, 7, 8), Op(15, 0, 0)};
+  pass[0].name = "a";
+  pass[1].name = "b";
+  pass[1].layer = 3;
+  pass[2].name = "c";
+  const PassFootprint footprint = FootprintOf(pass);
+  EXPECT_EQ(footprint.peak, Activations(22));
+  EXPECT_EQ(footprint.peak_operator, "b");
+  EXPECT_EQ(footprint.peak_layer, 3);
+  EXPECT_TRUE(FootprintOf({}).peak_operator.empty());
+}
+
 // An operator that frees as much as it allocates holds both while it runs: 4, then 4 + 6 = 10, then 0 + 6.
 TEST(FootprintOf, FreesComeAfterTheOperator) {
   const std::vector<Operator> pass = {Op(4, 0, 0), Op(6, 0, 4)};
@@ -136,9 +150,11 @@ TEST(Ledger, PeaksAreSums) {
                          .activations = Bytes(4000),
                          .logits = Bytes(50000),
                          .buffers = Bytes(600000),
-                         .runtime = Bytes(7000000)};
-  EXPECT_EQ(ledger.AllocatorPeak(), Bytes(654321));
-  EXPECT_EQ(ledger.DevicePeak(), Bytes(7654321));
+                         .workspaces = Bytes(7000000),
+                         .update = Bytes(80000000),
+                         .runtime = Bytes(900000000)};
+  EXPECT_EQ(ledger.AllocatorPeak(), Bytes(87654321));
+  EXPECT_EQ(ledger.DevicePeak(), Bytes(987654321));
 }
 
 }  // namespace

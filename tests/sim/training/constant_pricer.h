@@ -15,17 +15,28 @@
 
 namespace orrery::training::testing {
 
-// Costs of one run, in picoseconds. A pass is two kernels with a tensor-parallel collective between them (tp > 1) that
-// the second kernel needs, so that F = forward[0] + tp + forward[1].
+// Costs of one run, in picoseconds. A pass over a layer is two kernels with a tensor-parallel collective between them
+// (tp > 1) that the second kernel needs, so that F = forward[0] + tp + forward[1]; with `ends`, the first stage begins
+// with an embedding and the last ends with a head of one kernel each, in the backward pass likewise. A stage without
+// layers computes nothing else.
 struct ConstantCosts {
   // By stage, two kernels each.
   std::vector<std::array<std::int64_t, 2>> forward;
   std::vector<std::array<std::int64_t, 2>> backward;
+  std::int64_t ends = 0;
   std::int64_t tp = 0;
   std::int64_t tp_lead = 0;
   std::int64_t message = 0;
   std::int64_t gather = 0;
   std::int64_t reduction = 0;
+  std::int64_t replica_reduction = 0;
+  // ZeRO-3: of a layer and of the root unit.
+  std::int64_t layer_conversion = 0;
+  std::int64_t layer_gather = 0;
+  std::int64_t layer_reduction = 0;
+  std::int64_t root_gather = 0;
+  std::int64_t root_reduction = 0;
+  std::int64_t step_overhead = 0;
   std::int32_t buckets = 1;
   std::int64_t embedding_reduction = 0;
   std::int64_t norm_barrier = 0;
@@ -45,7 +56,7 @@ class ConstantPricer final : public RolePricer {
 
  private:
   const PricedChunk& Chunk(std::size_t stage, double slowness);
-  PricedPass Pass(const std::array<std::int64_t, 2>& kernels, double slowness) const;
+  PricedPass Pass(std::size_t stage, const std::array<std::int64_t, 2>& kernels, bool forward, double slowness) const;
 
   const Plan& plan_;
   ConstantCosts costs_;
@@ -53,7 +64,7 @@ class ConstantPricer final : public RolePricer {
   std::map<std::pair<std::size_t, double>, PricedChunk> chunks_;
 };
 
-// A run with just the fields that plans and programs read; one layer per stage.
+// A run with just the fields that plans and programs read; one layer per stage unless they are listed.
 struct RunShape {
   std::int64_t tp = 1;
   std::int64_t dp = 1;
@@ -65,6 +76,11 @@ struct RunShape {
   v1::MessageMode message_mode = v1::EAGER;
   bool overlapped = false;
   std::int64_t zero_stage = 0;
+  std::int64_t shard_ranks = 0;  // 0: dp
+  bool reduce_every_micro_batch = false;
+  bool reshard_after_forward = true;
+  std::int64_t gather_ahead = 1;
+  std::vector<std::int64_t> stage_layers = {};
   bool tied_embeddings = false;
   bool norm_barrier = true;
   double issue_seconds = 0;

@@ -91,6 +91,10 @@ void DrawShape(Draws& draws, RunShape& shape) {
   shape.micro_batches = draws.Between(1, large ? 64 : 12);
   shape.tp = draws.Between(1, large ? 2 : 4);
   shape.dp = draws.Between(1, large ? 2 : 4);
+  if (draws.Chance(35)) {  // for ZeRO-3
+    shape.pp = 1;
+    shape.dp = draws.Between(2, 6);
+  }
   const std::int64_t family = draws.Between(0, 9);
   shape.schedule = family < 2 ? "gpipe" : "1f1b";
   shape.group_size = shape.pp;
@@ -106,6 +110,35 @@ void DrawShape(Draws& draws, RunShape& shape) {
   shape.gpus_per_node = kNodeSizes[draws.Between(0, 4)];
   shape.nodes_per_leaf = draws.Between(1, 4);
   shape.tied_embeddings = draws.Chance(50);
+}
+
+// Stages of different depth, some without layers.
+void DrawStages(Draws& draws, RunShape& shape) {
+  const std::int64_t stages = shape.pp * shape.virtual_stages;
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    shape.stage_layers.push_back(draws.Between(stage == 0 ? 1 : 0, shape.pp == 1 ? 5 : 2));
+  }
+}
+
+// What data-parallel ranks shard, among how many, and when they communicate.
+void DrawSharding(Draws& draws, Case& drawn) {
+  RunShape& shape = drawn.shape;
+  shape.zero_stage = shape.pp == 1 && draws.Chance(70) ? 3 : draws.Between(0, 2);
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= shape.dp; ++d) {
+    if (shape.dp % d == 0) divisors.push_back(d);
+  }
+  shape.shard_ranks = divisors[static_cast<std::size_t>(draws.Between(0, std::ssize(divisors) - 1))];
+  shape.reduce_every_micro_batch = draws.Chance(40);
+  shape.reshard_after_forward = draws.Chance(60);
+  shape.gather_ahead = draws.Between(0, 3);
+  ConstantCosts& costs = drawn.costs;
+  costs.replica_reduction = draws.Between(0, 60);
+  costs.layer_conversion = draws.Chance(50) ? 0 : draws.Between(1, 9);
+  costs.layer_gather = draws.Between(0, 60);
+  costs.layer_reduction = draws.Between(0, 60);
+  costs.root_gather = draws.Between(0, 30);
+  costs.root_reduction = draws.Between(0, 30);
 }
 
 void DrawCosts(Draws& draws, Case& drawn) {
@@ -127,13 +160,16 @@ void DrawCosts(Draws& draws, Case& drawn) {
   for (auto& pass : costs.forward) pass = two(50);
   for (auto& pass : costs.backward) pass = two(90);
   drawn.shape.overlapped = draws.Chance(50);
-  drawn.shape.zero_stage = draws.Between(0, 2);
+  if (draws.Chance(40)) DrawStages(draws, drawn.shape);
+  DrawSharding(draws, drawn);
+  costs.ends = draws.Chance(50) ? 0 : draws.Between(1, 20);
+  costs.step_overhead = draws.Chance(70) ? 0 : draws.Between(1, 200);
   drawn.shape.norm_barrier = draws.Chance(70);
   drawn.shape.issue_seconds = draws.Chance(50) ? 0 : static_cast<double>(draws.Between(1, 40)) * 1e-12;
   drawn.shape.data_seconds = draws.Chance(70) ? 0 : static_cast<double>(draws.Between(1, 4000)) * 1e-12;
   costs.gather = draws.Between(0, 60);
   costs.reduction = draws.Between(0, 80);
-  costs.buckets = 1;
+  costs.buckets = static_cast<std::int32_t>(draws.Between(1, 3));
   costs.embedding_reduction = draws.Between(0, 20);
   costs.norm_barrier = draws.Between(0, 10);
   costs.slowest_wait = draws.Chance(50) ? 0 : draws.Between(1, 30);
@@ -252,6 +288,9 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
   const int cases = NumberOfCases();
   int closed_forms = 0;
   int slow_gpus = 0;
+  int sharded = 0;
+  int hybrid = 0;
+  int uneven = 0;
   std::set<std::string> distinct;
   for (int index = 0; index < cases; ++index) {
     const Case drawn = MakeCase(index);
@@ -265,7 +304,11 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
       ASSERT_TRUE(chunk.units[i].classes == operators.units[i].classes) << "unit " << i;
     }
     slow_gpus += drawn.slow.empty() ? 0 : 1;
-    const std::optional<Time> closed_form = ClosedForm(drawn, *MakePlan(drawn.Run(v1::OFF, v1::CHUNK)));
+    const Plan plan = *MakePlan(drawn.Run(v1::OFF, v1::CHUNK));
+    sharded += plan.gathers_units() ? 1 : 0;
+    hybrid += plan.replicas() > 1 ? 1 : 0;
+    uneven += drawn.shape.stage_layers.empty() ? 0 : 1;
+    const std::optional<Time> closed_form = ClosedForm(drawn, plan);
     if (closed_form.has_value()) {
       ++closed_forms;
       EXPECT_EQ(chunk.iteration_ends[0], *closed_form);
@@ -279,12 +322,17 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
   RecordProperty("cases", static_cast<int>(distinct.size()));
   RecordProperty("closed_forms", closed_forms);
   RecordProperty("slow_gpus", slow_gpus);
-  std::printf("%d cases, %zu distinct; %d with a closed form, %d with slow GPUs\n", cases, distinct.size(),
-              closed_forms, slow_gpus);
+  std::printf(
+      "%d cases, %zu distinct; %d with a closed form, %d with slow GPUs; %d gather units, %d have replicas of "
+      "shards, %d uneven stages\n",
+      cases, distinct.size(), closed_forms, slow_gpus, sharded, hybrid, uneven);
   if (cases >= 1000) {
     EXPECT_GE(distinct.size(), 1000u);
     EXPECT_GE(closed_forms, 300);
     EXPECT_GE(slow_gpus, 200);
+    EXPECT_GE(sharded, 100);
+    EXPECT_GE(hybrid, 100);
+    EXPECT_GE(uneven, 200);
   }
 }
 

@@ -133,6 +133,25 @@ TEST(TrainingTimelines, ParametersGatheredIntoTheForwardPass) {
                   {2, Classes({{kCompute, 120}, {kBubble, 36}, {kExposedPp, 6}, {kExposedDp, 34}, {kOptimizer, 5}})}});
 }
 
+// Four layers in two buckets, the gathers of which (8 each) the first forward pass meets one after the other: layers 0
+// and 1 in [8,28), 2 and 3 from 28 on, though their parameters were there at 16. Gradients are reduced (7) when the
+// backward pass has left layer 2 and layer 0: B3 B2 [48,88) R [88,95), B1 B0 [88,128) R [128,135), norm [135,137),
+// update [137,142).
+TEST(TrainingTimelines, BucketsOfParametersAndGradients) {
+  ConstantCosts costs = Costs(1);
+  costs.gather = 8;
+  costs.reduction = 7;
+  costs.buckets = 2;
+  costs.norm_barrier = 2;
+  RunShape shape = {.dp = 2, .overlapped = true, .zero_stage = 1, .stage_layers = {4}};
+  const TimeByClass both = Classes({{kCompute, 120}, {kExposedDp, 8 + 7 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 142, {{0, both}, {1, both}});
+  // Gathers of 25 are not hidden: layers 0 and 1 [25,45), 2 and 3 [50,70). All else is 22 later.
+  costs.gather = 25;
+  const TimeByClass late = Classes({{kCompute, 120}, {kExposedDp, 25 + 5 + 7 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 164, {{0, late}, {1, late}});
+}
+
 // Two replicas, two micro-batches; r1 computes 1.5 times as slowly: F = 6 + 9, B = 12 + 18.
 //   r0: passes [0,60)              reduce [90,97) norm [97,99) update [99,104)
 //   r1: passes        [0,90)       reduce [90,97) norm [97,99) update [99,104)
@@ -195,6 +214,218 @@ TEST(TrainingTimelines, TiedEmbeddingsAndSlowestRank) {
   const v1::Run run = MakeRun({.pp = 2, .group_size = 2, .tied_embeddings = true});
   const TimeByClass both = Classes({{kCompute, 30}, {kBubble, 33}, {kExposedPp, 4}, {kExposedDp, 2}, {kOptimizer, 5}});
   ExpectTimeline(run, costs, 74, {{0, both}, {1, both}});
+}
+
+// Eight tensor-parallel ranks alone: the expected wait for the last of them to begin is a wait for such a rank.
+//   F [0,10) B [10,30) norm [30,32) wait [32,35) update [35,40)
+TEST(TrainingTimelines, SlowestTensorParallelRank) {
+  ConstantCosts costs = Costs(1);
+  costs.norm_barrier = 2;
+  costs.slowest_wait = 3;
+  ExpectTimeline(MakeRun({.tp = 8}), costs, 40,
+                 {{0, Classes({{kCompute, 30}, {kExposedDp, 2}, {kWaitTp, 3}, {kOptimizer, 5}})}});
+}
+
+// --- ZeRO-3: two replicas of two layers, two micro-batches. G: all-gather, R: reduce-scatter, by layer; root:
+// embedding and head. Both ranks do the same.
+
+RunShape Sharded() {
+  return {.dp = 2, .micro_batches = 2, .zero_stage = 3, .reduce_every_micro_batch = true, .stage_layers = {2}};
+}
+
+ConstantCosts ShardedCosts() {
+  ConstantCosts costs = Costs(1);
+  costs.layer_gather = 6;
+  costs.layer_reduction = 9;
+  costs.root_gather = 3;
+  costs.root_reduction = 5;
+  costs.norm_barrier = 2;
+  return costs;
+}
+
+// Gathers shorter than passes; embedding and head of 2.
+//
+//   data-parallel  root [0,3)  G0 [3,9)  G1 [9,15)  G1 [19,25)  G0 [29,35)     R1 [53,62)  R0 [73,82)  root [82,87)
+//   compute        e [3,5)  F0 [9,19)  F1 [19,29)  h [29,31)   h [31,33)  B1 [33,53)  B0 [53,73)  e [73,75)
+//   data-parallel  root [87,90)  G0 [90,96)  G1 [96,102)  G1 [106,112)  G0 [116,122)   R1 [140,149)  R0 [160,169)  root
+//                  [169,174)
+//   compute        e [90,92)  F0 [96,106)  F1 [106,116)  h [116,118)  h [118,120)  B1 [120,140)  B0 [140,160)  e
+//                  [160,162)  norm [174,176)  update [176,181)
+//
+// Two gathers are in flight: the first of the backward pass, G1, follows F0's end (19), the next, G0, F1's (29). The
+// second micro-batch's forward pass is not prepared before the first one's backward pass has reduced everything.
+// dp: 3 + 4, 15 + 4, 12 + 2.
+TEST(TrainingTimelines, ShardedWithGathersShorterThanPasses) {
+  ConstantCosts costs = ShardedCosts();
+  costs.ends = 2;
+  const TimeByClass both = Classes({{kCompute, 136}, {kExposedDp, 40}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(Sharded()), costs, 181, {{0, both}, {1, both}});
+}
+
+// Gathers (25) and reductions (30) longer than passes; no embedding and head, but parameters of theirs.
+//
+//   data-parallel  root [0,3)  G0 [3,28)  G1 [28,53)  G1 [53,78)  G0 [78,103)  R1 [103,133)  R0 [133,163)
+//                  root [163,168)
+//   compute        F0 [28,38)  F1 [53,63)  B1 [78,98)  B0 [103,123)
+//   data-parallel  root [168,171)  G0 [171,196)  G1 [196,221)  G1 [221,246)  G0 [246,271)  R1 [271,301)
+//                  R0 [301,331)  root [331,336)
+//   compute        F0 [196,206)  F1 [221,231)  B1 [246,266)  B0 [271,291)   norm [336,338)  update [338,343)
+//
+// Compute is 2 x 60; R1 waits behind G0, which was issued before B1.
+TEST(TrainingTimelines, ShardedWithGathersLongerThanPasses) {
+  ConstantCosts costs = ShardedCosts();
+  costs.layer_gather = 25;
+  costs.layer_reduction = 30;
+  const TimeByClass both = Classes({{kCompute, 120}, {kExposedDp, 218}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(Sharded()), costs, 343, {{0, both}, {1, both}});
+}
+
+// Nothing is dropped after the forward pass, nothing reduced before the last micro-batch, and nothing gathered ahead:
+//
+//   data-parallel  root [0,3)  G0 [3,9)  G1 [19,25)                                   R1 [115,124)  R0 [135,144)  root
+//                  [144,149)
+//   compute        F0 [9,19)  F1 [25,35)  B1 [35,55)  B0 [55,75)  F0 F1 [75,95)  B1 [95,115)  B0 [115,135)
+//                  norm [149,151)  update [151,156)
+TEST(TrainingTimelines, ShardedKeepingParametersAndGradients) {
+  RunShape shape = Sharded();
+  shape.reduce_every_micro_batch = false;
+  shape.reshard_after_forward = false;
+  shape.gather_ahead = 0;
+  const TimeByClass both = Classes({{kCompute, 120}, {kExposedDp, 9 + 6 + 14 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), ShardedCosts(), 156, {{0, both}, {1, both}});
+}
+
+// Parameters kept in fp32: each rank converts its shard in 1 before a gather. One layer, one micro-batch, root free:
+//   data-parallel  convert [0,1)  G [1,7)  convert [7,8)  G [8,14)  R [37,46)
+//   compute        F [7,17)  B [17,37)  norm [46,48)  update [48,53)
+// While F waits, a kernel runs in [0,1): compute.
+TEST(TrainingTimelines, ShardsConvertedBeforeTheyAreGathered) {
+  ConstantCosts costs = ShardedCosts();
+  costs.layer_conversion = 1;
+  costs.root_gather = costs.root_reduction = 0;
+  RunShape shape = Sharded();
+  shape.micro_batches = 1;
+  shape.stage_layers = {1};
+  const TimeByClass both = Classes({{kCompute, 30 + 1}, {kExposedDp, 6 + 9 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 53, {{0, both}, {1, both}});
+}
+
+// Overlap rules slow every pass and all its communication down. Forward 1.2 and 1.5, backward 1.1 and 2; kernels are
+// rounded to 5 + 7 and 9 + 13. One layer, one micro-batch, root free:
+//   data-parallel  G [0,9)  G [9,21)  R [43,61)
+//   compute        F [9,21)  B [21,43)  norm [61,63)  update [63,68)
+TEST(TrainingTimelines, ShardedPassesSlowEachOtherDown) {
+  ConstantCosts costs = ShardedCosts();
+  costs.root_gather = costs.root_reduction = 0;
+  RunShape shape = Sharded();
+  shape.micro_batches = 1;
+  shape.stage_layers = {1};
+  v1::Run run = MakeRun(shape);
+  const auto add_rule = [&](v1::PassKind pass, v1::MicroBatches where, double compute, double communication) {
+    v1::OverlapRule& rule = *run.mutable_software()->add_overlap_rules();
+    rule.set_axis(v1::DP);
+    rule.set_pass(pass);
+    rule.set_micro_batches(where);
+    rule.set_compute_factor(compute);
+    rule.set_communication_factor(communication);
+  };
+  add_rule(v1::FORWARD, v1::FIRST, 50, 50);  // for runs that communicate once an iteration
+  add_rule(v1::FORWARD, v1::ALL, 1.2, 1.5);
+  add_rule(v1::BACKWARD, v1::ALL, 1.1, 2);
+  const TimeByClass both = Classes({{kCompute, 34}, {kExposedDp, 9 + 18 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(run, costs, 68, {{0, both}, {1, both}});
+}
+
+// Hybrid sharding, four replicas in two shard groups: what ShardedWithGathersShorterThanPasses does, and every
+// reduction is followed by one of 12 over the two copies, on a stream of its own.
+//
+//   copies  R1 [62,74)  R0 [82,94)  root [94,106)   R1 [149,161)  R0 [169,181)  root [181,193)
+//
+// The first micro-batch's are hidden, the second's end 19 later than without.
+TEST(TrainingTimelines, HybridShardingReducesCopiesBesideShards) {
+  ConstantCosts costs = ShardedCosts();
+  costs.ends = 2;
+  costs.replica_reduction = 12;
+  RunShape shape = Sharded();
+  shape.dp = 4;
+  shape.shard_ranks = 2;
+  const TimeByClass all = Classes({{kCompute, 136}, {kExposedDp, 59}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 200, {{0, all}, {1, all}, {2, all}, {3, all}});
+}
+
+// ZeRO-1 over two of four replicas, exposed: updated parameters are gathered in the shard group [0,8); after the passes
+// [8,68) the shard groups reduce [68,75), and then the copies [75,79); norm [79,81), update [81,86).
+TEST(TrainingTimelines, OptimizerShardedOverSomeReplicas) {
+  ConstantCosts costs = Costs(1);
+  costs.gather = 8;
+  costs.reduction = 7;
+  costs.replica_reduction = 4;
+  costs.norm_barrier = 2;
+  const RunShape shape = {.dp = 4, .micro_batches = 2, .zero_stage = 1, .shard_ranks = 2};
+  const TimeByClass all = Classes({{kCompute, 60}, {kExposedDp, 8 + 7 + 4 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 86, {{0, all}, {1, all}, {2, all}, {3, all}});
+}
+
+// ZeRO-2 that reduces in every micro-batch, beside the next one's forward pass or on its own:
+//   beside      G [0,8)  F0 B0 [8,38)  R [38,45) beside F1 B1 [38,68)  R [68,75)  norm [75,77)  update [77,82)
+//   on its own  G [0,8)  F0 B0 [8,38)  R [38,45)  F1 B1 [45,75)        R [75,82)  norm [82,84)  update [84,89)
+TEST(TrainingTimelines, GradientsReducedInEveryMicroBatch) {
+  ConstantCosts costs = Costs(1);
+  costs.gather = 8;
+  costs.reduction = 7;
+  costs.norm_barrier = 2;
+  RunShape shape = {
+      .dp = 2, .micro_batches = 2, .overlapped = true, .zero_stage = 2, .reduce_every_micro_batch = true};
+  const TimeByClass beside = Classes({{kCompute, 60}, {kExposedDp, 8 + 7 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 82, {{0, beside}, {1, beside}});
+  shape.overlapped = false;
+  const TimeByClass alone = Classes({{kCompute, 60}, {kExposedDp, 8 + 14 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 89, {{0, alone}, {1, alone}});
+}
+
+// --- Host
+
+// The host pauses for 30 between an update and the first kernel after it: host [0,30)  F B [30,60)  update [60,65).
+// Where issuing a kernel takes 20, it starts with that after the pause, however far ahead it could have been: kernels
+// at 50, 70, 90 and 110, the update at 130.
+TEST(TrainingTimelines, HostPausesBetweenIterations) {
+  ConstantCosts costs = Costs(1);
+  costs.step_overhead = 30;
+  ExpectTimeline(MakeRun({}), costs, 65, {{0, Classes({{kCompute, 30}, {kHost, 30}, {kOptimizer, 5}})}});
+  ExpectTimeline(MakeRun({.issue_seconds = 20e-12}), costs, 135,
+                 {{0, Classes({{kCompute, 30}, {kHost, 100}, {kOptimizer, 5}})}});
+}
+
+// The pause holds back gathers too: one layer, one micro-batch, ZeRO-3.
+//   host [0,30)  G [30,36)  F [36,46)  B [46,66)  R [66,75)  norm [75,77)  update [77,82)
+TEST(TrainingTimelines, HostPauseHoldsGathersBack) {
+  ConstantCosts costs = ShardedCosts();
+  costs.root_gather = costs.root_reduction = 0;
+  costs.step_overhead = 30;
+  RunShape shape = Sharded();
+  shape.micro_batches = 1;
+  shape.stage_layers = {1};
+  const TimeByClass both = Classes({{kCompute, 30}, {kHost, 30}, {kExposedDp, 6 + 9 + 2}, {kOptimizer, 5}});
+  ExpectTimeline(MakeRun(shape), costs, 82, {{0, both}, {1, both}});
+}
+
+// --- Uneven stages
+
+// Three stages of 1, 0 and 1 layers, one micro-batch, eager messages of 3.
+//   r0  F [0,10)                                                B [52,72)  norm [72,74)  update [74,79)
+//   r1           F [13,13)                        B [49,49)
+//   r2                      F [16,26)  B [26,46)
+// r1 passes on what it gets: bubble [0,10) [13,46) [49,72), pp 3 + 3.
+TEST(TrainingTimelines, StageWithoutLayers) {
+  ConstantCosts costs = Costs(3);
+  costs.message = 3;
+  costs.norm_barrier = 2;
+  const v1::Run run = MakeRun({.pp = 3, .group_size = 3, .stage_layers = {1, 0, 1}});
+  ExpectTimeline(
+      run, costs, 79,
+      {{0, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})},
+       {1, Classes({{kBubble, 66}, {kExposedPp, 6}, {kExposedDp, 2}, {kOptimizer, 5}})},
+       {2, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})}});
 }
 
 }  // namespace
