@@ -77,7 +77,7 @@ absl::StatusOr<validation::Report> AttentionReport(const CsvTable& table, const 
 absl::StatusOr<validation::Report> MemoryReport(const CsvTable& table, const Request& request, Progress& progress) {
   return validation::ValidateMemory(
       table,
-      {.load = request.load, .where = request.where, .group_column = request.by, .threads = HardwareThreads()},
+      {.load = request.load, .where = request.where, .group_column = request.by, .threads = request.threads},
       progress);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -112,7 +113,8 @@ Moves MovesOf(const v1::Run& run) {
   return moves;
 }
 
-std::optional<training::Result> Try(const Reload& reload, const std::vector<std::string>& overrides, FitAdvice* advice) {
+std::optional<training::Result> Try(const Reload& reload, const std::vector<std::string>& overrides,
+                                    FitAdvice* advice) {
   const absl::StatusOr<v1::Run> run = reload(overrides);
   if (!run.ok()) return std::nullopt;  // not legal
   absl::StatusOr<training::Result> result = training::Simulate(*run);
@@ -155,8 +157,7 @@ std::int64_t LargestMicroBatch(const v1::Run& run, const Reload& reload, FitAdvi
   constexpr int kMostTried = 16;
   for (std::int64_t next = largest + 1; next <= sequences && advice->tried < kMostTried; ++next) {
     if (sequences % next != 0) continue;
-    const std::optional<training::Result> result =
-        Try(reload, {absl::StrCat("training.micro_batch=", next)}, advice);
+    const std::optional<training::Result> result = Try(reload, {absl::StrCat("training.micro_batch=", next)}, advice);
     if (!result.has_value()) continue;
     if (!result->Fits()) break;
     largest = next;
@@ -188,8 +189,9 @@ FitAdvice Advise(const training::Result& result, const Reload& reload, Progress&
     progress.Advance(1);
   }
   if (advice.changes.empty()) TryPairs(result, moves, reload, progress, &advice);
-  std::stable_sort(advice.changes.begin(), advice.changes.end(),
-                   [](const Change& a, const Change& b) { return a.iteration_seconds < b.iteration_seconds; });
+  std::sort(advice.changes.begin(), advice.changes.end(), [](const Change& a, const Change& b) {
+    return std::tie(a.iteration_seconds, a.overrides) < std::tie(b.iteration_seconds, b.overrides);
+  });
   return advice;
 }
 

@@ -25,10 +25,10 @@ struct NamedClass {
   Bytes memory::Ledger::*bytes;
 };
 constexpr std::array kClasses = {
-    NamedClass{"weights", &memory::Ledger::weights},         NamedClass{"gradients", &memory::Ledger::gradients},
-    NamedClass{"optimizer", &memory::Ledger::optimizer},     NamedClass{"activations", &memory::Ledger::activations},
-    NamedClass{"logits", &memory::Ledger::logits},           NamedClass{"buffers", &memory::Ledger::buffers},
-    NamedClass{"workspaces", &memory::Ledger::workspaces},   NamedClass{"update", &memory::Ledger::update},
+    NamedClass{"weights", &memory::Ledger::weights},       NamedClass{"gradients", &memory::Ledger::gradients},
+    NamedClass{"optimizer", &memory::Ledger::optimizer},   NamedClass{"activations", &memory::Ledger::activations},
+    NamedClass{"logits", &memory::Ledger::logits},         NamedClass{"buffers", &memory::Ledger::buffers},
+    NamedClass{"workspaces", &memory::Ledger::workspaces}, NamedClass{"update", &memory::Ledger::update},
     NamedClass{"runtime", &memory::Ledger::runtime},
 };
 
@@ -107,7 +107,9 @@ std::string HoldersTable(const training::Result& result, const training::Pipelin
       continue;
     }
     const bool logits = holder.activation_class == workloads::ActivationClass::kLogits;
-    row(absl::StrCat(holder.workspace ? "workspace of " : logits ? "logits of " : "activations of ",
+    row(absl::StrCat(holder.workspace ? "workspace of "
+                     : logits         ? "logits of "
+                                      : "activations of ",
                      std::string(holder.operator_name)),
         holder.bytes);
   }
@@ -189,10 +191,9 @@ std::string MemoryTable(const training::Result& result) {
   std::vector<TextTable::Column> columns = {{"GiB by pipeline rank", Align::kLeft}};
   std::vector<const NamedClass*> shown;
   for (const NamedClass& named : kClasses) {
-    const bool any = std::any_of(result.pipeline_ranks.begin(), result.pipeline_ranks.end(),
-                                 [&](const training::PipelineRankResult& rank) {
-                                   return rank.memory.*named.bytes > Bytes(0);
-                                 });
+    const bool any =
+        std::any_of(result.pipeline_ranks.begin(), result.pipeline_ranks.end(),
+                    [&](const training::PipelineRankResult& rank) { return rank.memory.*named.bytes > Bytes(0); });
     if (!any && named.key == "update") continue;
     shown.push_back(&named);
     columns.push_back({std::string(named.key), Align::kRight});
@@ -257,14 +258,14 @@ Reserved ReservedOf(const training::Result& result, const training::PipelineRank
 std::string MemoryReportText(const training::Result& result, const FitAdvice& advice) {
   const training::PipelineRankResult& rank = Fullest(result);
   const Reserved reserved = ReservedOf(result, rank);
-  std::string text = absl::StrCat(MemoryTable(result), "\n", "peak of pipeline rank ", rank.pipeline_rank, ": ",
-                                  PeakText(rank));
+  std::string text =
+      absl::StrCat(MemoryTable(result), "\n", "peak of pipeline rank ", rank.pipeline_rank, ": ", PeakText(rank));
   if (!rank.peak.update) {
     absl::StrAppend(&text, ", in ", std::string(rank.peak.operator_name));
     if (rank.peak.layer >= 0) absl::StrAppend(&text, " of layer ", rank.peak.layer);
   }
-  absl::StrAppend(&text, "\n", HoldersTable(result, rank), "with fragmentation the allocator holds ",
-                  GiB(reserved.low), " to ", GiB(reserved.high), " GiB of the device, and with the runtime ",
+  absl::StrAppend(&text, "\n", HoldersTable(result, rank), "with fragmentation the allocator holds ", GiB(reserved.low),
+                  " to ", GiB(reserved.high), " GiB of the device, and with the runtime ",
                   GiB(reserved.low + rank.memory.runtime.count()), " to ",
                   GiB(reserved.high + rank.memory.runtime.count()), "\n\n", AdviceText(result, advice));
   return text;

@@ -43,6 +43,11 @@ std::string_view ActionLetter(schedules::ActionKind kind) {
   return "";
 }
 
+// Whose parameters: of a chunk, or under ZeRO-3 of a unit.
+std::string PartOf(const OpLabel& label) {
+  return label.layer >= 0 ? absl::StrCat("layer ", label.layer) : absl::StrCat("chunk ", label.chunk);
+}
+
 std::string NameOf(const OpLabel& label) {
   switch (label.role) {
     case OpRole::kIterationBegin:
@@ -50,13 +55,13 @@ std::string NameOf(const OpLabel& label) {
     case OpRole::kInput:
       return "input";
     case OpRole::kParameterGather:
-      return absl::StrCat("all-gather parameters, chunk ", label.chunk);
+      return absl::StrCat("all-gather parameters, ", PartOf(label));
     case OpRole::kPass:
       return absl::StrCat(std::string(ActionLetter(label.action)), label.micro_batch, " chunk ", label.chunk);
     case OpRole::kExchange:
       return "pipeline exchange";
     case OpRole::kGradientReduction:
-      return absl::StrCat("reduce gradients, chunk ", label.chunk);
+      return absl::StrCat("reduce gradients, ", PartOf(label));
     case OpRole::kGradientWait:
       return "wait for gradients";
     case OpRole::kEmbeddingReduction:
@@ -80,7 +85,7 @@ class RankWriter {
   void Write() {
     Meta("process_name", -1, absl::StrCat("rank ", rank_.rank, " (pipeline rank ", rank_.pipeline_rank, ")"));
     static constexpr std::array<std::string_view, training::kStreams> kStreamNames = {"compute", "data-parallel",
-                                                                                      "input"};
+                                                                                      "input", "replicas"};
     for (int stream = 0; stream < training::kStreams; ++stream) {
       const bool used = std::any_of(rank_.spans.begin(), rank_.spans.end(),
                                     [&](const TracedSpan& span) { return span.stream == stream; });

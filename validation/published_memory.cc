@@ -26,7 +26,8 @@ struct LevelOfSource {
   std::array<v1::RecomputeModule, 2> modules;
 };
 constexpr std::array kLevels = {
-    LevelOfSource{"pytorch/torchtitan benchmarks/llama3_h100_202412", "torchtitan-2024.12", {v1::NORMS, v1::MLP_ACTIVATION}},
+    LevelOfSource{
+        "pytorch/torchtitan benchmarks/llama3_h100_202412", "torchtitan-2024.12", {v1::NORMS, v1::MLP_ACTIVATION}},
 };
 
 // Letters and digits in lower case; a minor version ("3.1") shares its architecture and is dropped.
@@ -84,9 +85,8 @@ class PeakReader {
     if (metric != "peak" && metric != "max allocated") {
       return Missing(absl::StrCat("a peak of the device: the metric is ", std::string(metric)));
     }
-    const std::string precision =
-        absl::AsciiStrToLower(absl::StrCat(std::string(record_.Text("precision_optimizer")), " ",
-                                           std::string(record_.Text("other"))));
+    const std::string precision = absl::AsciiStrToLower(
+        absl::StrCat(std::string(record_.Text("precision_optimizer")), " ", std::string(record_.Text("other"))));
     if (Contains(precision, "fp8") || Contains(precision, "float8")) return Missing("FP8");
     if (Contains(precision, "fp4")) return Missing("FP4");
     if (Contains(precision, "low-mem opt")) return Missing("optimizer states in 8 bit");

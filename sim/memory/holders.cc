@@ -74,7 +74,10 @@ std::vector<Holder> Sorted(const std::map<HolderKey, std::int64_t>& sums) {
     const auto& [name, activation_class, workspace] = key;
     holders.push_back({name, activation_class, workspace, Bytes(bytes)});
   }
-  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+    return std::tie(b.bytes, a.operator_name, a.activation_class, a.workspace) <
+           std::tie(a.bytes, b.operator_name, b.activation_class, b.workspace);
+  });
   return holders;
 }
 
@@ -92,7 +95,8 @@ std::vector<Holder> HoldersAtPeak(std::span<const TracedPass> passes) {
       const Operator& op = pass.operators[j];
       stack.Allocate(op);
       if (last && j == peak) {
-        if (op.workspace > Bytes(0)) sums[{op.name, workloads::ActivationClass::kActivations, true}] += op.workspace.count();
+        if (op.workspace > Bytes(0))
+          sums[{op.name, workloads::ActivationClass::kActivations, true}] += op.workspace.count();
         break;
       }
       stack.Free(op);

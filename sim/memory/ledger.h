@@ -33,8 +33,8 @@ struct Live {
 struct PassFootprint {
   Live peak;
   Live left;
-  // The operator that runs at the highest point (the first, where several reach it), and its layer within the chunk (-1:
-  // embedding, head). Empty where nothing rises above the start.
+  // The operator that runs at the highest point (the first, where several reach it), and its layer within the chunk
+  // (-1: embedding, head). Empty where nothing rises above the start.
   std::string_view peak_operator = {};
   std::int32_t peak_layer = -1;
 };

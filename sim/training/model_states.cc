@@ -120,7 +120,8 @@ memory::Ledger StaticMemory(const Plan& plan, std::int32_t pipeline_rank) {
   ledger.buffers = UnitsInFlight(plan, pipeline_rank);
   if (states.gradient_shards > 1 && !plan.gathers_units()) ledger.buffers += Bytes(LargestBucket(plan, pipeline_rank));
   if (states.fp32_parameters && !plan.gathers_units()) {
-    const std::int64_t copy = plan.run.training().precision() == v1::FP32 ? 0 : BytesOf(plan.run.training().precision());
+    const std::int64_t copy =
+        plan.run.training().precision() == v1::FP32 ? 0 : BytesOf(plan.run.training().precision());
     ledger.buffers += Bytes(parameters * copy);
   }
   // One message received in each direction.

@@ -55,6 +55,8 @@ std::string ConstantsText() {
   v1::Profile profile;
   Fill(&profile);
   profile.mutable_jitter_sigma()->set_value(0.02);
+  // Half a second for every wave of tiles would be more than the clock can hold.
+  profile.mutable_gemm(0)->mutable_wave_overhead()->set_value(0);
   v1::AttentionProfile* attention = profile.mutable_attention(0);
   attention->set_kernel(v1::FLASH_ATTENTION_1);
   for (const v1::DataType type : {v1::FP16, v1::BF16, v1::FP32}) {

@@ -27,19 +27,20 @@ std::vector<std::string> Keys(const ordered_json& object) {
 
 ordered_json JsonOf(const v1::Run& run, const SimulatorCost* cost = &kCost) {
   const training::Result result = Simulated(run);
-  const Provenance provenance{.version = "1.2.3", .spec_sha256 = "abc", .profile = "a100", .software = "level"};
+  const Provenance provenance{.version = "1.2.3", .spec_sha256 = "abc", .profile = "a100", .software = "level",
+                              .expected_error = ExpectedError{.p50 = 0.04, .p90 = 0.1, .family = "level on a100", .runs = 9}};
   return ordered_json::parse(ResultJson(result, *MakeWaterfall(run, result), provenance, cost));
 }
 
 // The keys that scripts rely on, and no others. What only a later feature can produce is absent: exposed_cp,
-// exposed_ep, wait_cp, wait_ep, expected_error.
+// exposed_ep, wait_cp, wait_ep.
 TEST(ResultJson, HasExactlyTheDocumentedKeys) {
   const ordered_json json = JsonOf(SmallRun());
   EXPECT_THAT(Keys(json),
               ElementsAre("iteration_time_s", "first_iteration_time_s", "mfu", "hfu", "flops_convention", "peak_tflops",
                           "model_tflops_per_gpu", "tokens_per_s", "tokens_per_s_per_gpu", "gpus", "time_account",
                           "bubble_fraction", "span_bubble_fraction", "exposed_communication_fraction", "waterfall",
-                          "memory", "pipeline_ranks", "warnings", "provenance", "simulator"));
+                          "memory", "pipeline_ranks", "expected_error", "warnings", "provenance", "simulator"));
   const auto classes = ElementsAre("compute", "exposed_tp", "exposed_pp", "exposed_dp", "wait_tp", "wait_dp", "bubble",
                                    "host", "optimizer", "data");
   EXPECT_THAT(Keys(json["time_account"]), classes);
@@ -57,6 +58,7 @@ TEST(ResultJson, HasExactlyTheDocumentedKeys) {
     EXPECT_THAT(Keys(step), ElementsAre("name", "seconds", "mfu_points"));
   }
   EXPECT_EQ(json["waterfall"][9]["name"], "remainder");
+  EXPECT_THAT(Keys(json["expected_error"]), ElementsAre("p50", "p90", "family", "runs"));
   EXPECT_THAT(Keys(json["provenance"]), ElementsAre("version", "spec_sha256", "profile", "software", "schedule"));
   EXPECT_THAT(Keys(json["simulator"]),
               ElementsAre("ranks_simulated", "events", "tasks", "wall_time_s", "peak_rss_bytes"));

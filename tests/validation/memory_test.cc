@@ -141,16 +141,16 @@ TEST_F(MemoryRows, RefusesNamingTheFeature) {
 }
 
 TEST_F(MemoryRows, MalformedCellsAreErrors) {
-  for (const Cells& changes : {Cells{{"num-layers", "many"}}, Cells{{"hidden-size", "-4"}},
-                               Cells{{"recipe_nodesxgpus", "h100:1"}}}) {
+  for (const Cells& changes :
+       {Cells{{"num-layers", "many"}}, Cells{{"hidden-size", "-4"}}, Cells{{"recipe_nodesxgpus", "h100:1"}}}) {
     EXPECT_EQ(Read(changes).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
 
-// The last of two ranks holds 6 layers. Parameters: a layer 12 h h + 13 h = 3,152,384; table 50,304 h = 25,755,648; final
-// norm 2 h: 44,670,976, of 18 bytes 804 MB. Activations a layer (Korthikanti et al., tp 1): s b h (34 + 5 a s / h) =
-// 2,097,152 x 114 = 239 MB, six 1,434 MB; logits 6 s b V = 1,236 MB. With 100 MB of workspaces 3,575 MB; the rest, such as
-// messages and the first layer's temporaries, is some MB.
+// The last of two ranks holds 6 layers. Parameters: a layer 12 h h + 13 h = 3,152,384; table 50,304 h = 25,755,648;
+// final norm 2 h: 44,670,976, of 18 bytes 804 MB. Activations a layer (Korthikanti et al., tp 1): s b h (34 + 5 a s /
+// h) = 2,097,152 x 114 = 239 MB, six 1,434 MB; logits 6 s b V = 1,236 MB. With 100 MB of workspaces 3,575 MB; the rest,
+// such as messages and the first layer's temporaries, is some MB.
 TEST_F(MemoryRows, PredictsTheClosedForm) {
   const absl::StatusOr<CsvTable> table =
       CsvTable::Parse(TableText(TestCells(), {{"mem_max_allocated_bytes", "3575000000"}}), "test.csv");
@@ -220,8 +220,7 @@ TEST(MemoryTables, MustBeKnown) {
 // published peaks.
 TEST(PublicRecord, MeetsItsThresholds) {
   const char* const set = std::getenv("ORRERY_REFERENCE");
-  const std::filesystem::path folder =
-      std::filesystem::path(set != nullptr ? set : "../shared/reference") / "memory";
+  const std::filesystem::path folder = std::filesystem::path(set != nullptr ? set : "../shared/reference") / "memory";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no reference at " << folder;
   const auto summary = [&](const char* file, std::vector<Condition> where) {
     const std::string path = (folder / file).string();

@@ -27,8 +27,8 @@ Holder Of(std::string_view name, std::int64_t bytes, bool workspace = false) {
           .bytes = Bytes(bytes)};
 }
 
-// "sum" frees 6 that it did not allocate: the 4 of "b" and 2 of "a"; 10 - 2 and its own 3 stay. "c" is the peak with its
-// workspace: 8 + 3 + 5 + 7 = 23.
+// "sum" frees 6 that it did not allocate: the 4 of "b" and 2 of "a"; 10 - 2 and its own 3 stay. "c" is the peak with
+// its workspace: 8 + 3 + 5 + 7 = 23.
 TEST(HoldersAtPeak, FreesWhatWasAllocatedLast) {
   const std::vector<Operator> pass = {Op("a", 10, 0, 0), Op("b", 4, 0, 0), Op("sum", 3, 0, 6), Op("c", 5, 7, 5)};
   const std::vector<TracedPass> passes = {{pass, 0, 0}};
@@ -42,8 +42,7 @@ TEST(HoldersAtPeak, AddsUpMicroBatchesInFlight) {
   const std::vector<Operator> backward = {Op("gradient", 2, 1, 0), Op("last", 0, 0, 8)};
   const std::vector<TracedPass> passes = {
       {forward, 0, 0}, {backward, 0, 0}, {forward, 0, 1}, {forward, 0, 2}, {backward, 0, 2}};
-  EXPECT_EQ(HoldersAtPeak(passes),
-            (std::vector<Holder>{Of("keep", 12), Of("gradient", 2), Of("gradient", 1, true)}));
+  EXPECT_EQ(HoldersAtPeak(passes), (std::vector<Holder>{Of("keep", 12), Of("gradient", 2), Of("gradient", 1, true)}));
 }
 
 // Logits are freed by the operator of their class, though an activation was allocated after them.

@@ -1,7 +1,8 @@
 // Ledgers of model states, counted by hand.
 //
 // The model: 2 layers, h = 128, 2 heads, f = 512, V = 256, s = 64, tied, learned positions, on 4 data-parallel ranks.
-//   a layer   qkv 3 h h = 49,152; projection h h = 16,384; MLP 2 h f = 131,072; two norms 4 h = 512; biases 3 h + h + f +
+//   a layer   qkv 3 h h = 49,152; projection h h = 16,384; MLP 2 h f = 131,072; two norms 4 h = 512; biases 3 h + h + f
+//   +
 //             h = 1,152: 198,272
 //   embedding (256 + 64) h = 40,960; final norm 2 h = 256: the root unit of ZeRO-3, 41,216
 //   together  437,760, a quarter of which is 109,440
@@ -71,8 +72,9 @@ TEST(StaticMemory, Zero2SharesGradientsButForTheBucketInFlight) {
 // reduced in fp32.
 TEST(StaticMemory, Zero3SharesAllButUnitsInFlight) {
   const std::int64_t units = 2 * (kRoot + 2 * kLayer) + (2 + 4) * kLayer;
-  ExpectStates(LedgerOf({"parallelism.zero_stage=3", "software.gather_ahead=1", "software.reduce_every_micro_batch=true"}),
-               2 * kQuarter, 4 * kQuarter, 12 * kQuarter, units);
+  ExpectStates(
+      LedgerOf({"parallelism.zero_stage=3", "software.gather_ahead=1", "software.reduce_every_micro_batch=true"}),
+      2 * kQuarter, 4 * kQuarter, 12 * kQuarter, units);
 }
 
 // No layer ahead: one; without dropping layers after the forward pass: both.
@@ -97,8 +99,9 @@ TEST(StaticMemory, FsdpSharesFp32Parameters) {
 
 // Without a reduction in every micro-batch whole gradients add up.
 TEST(StaticMemory, Zero3WithoutReductionKeepsWholeGradients) {
-  ExpectStates(LedgerOf({"parallelism.zero_stage=3", "software.gather_ahead=1", "software.reduce_every_micro_batch=false"}),
-               2 * kQuarter, 4 * kAll, 12 * kQuarter, 2 * (kRoot + 2 * kLayer));
+  ExpectStates(
+      LedgerOf({"parallelism.zero_stage=3", "software.gather_ahead=1", "software.reduce_every_micro_batch=false"}),
+      2 * kQuarter, 4 * kAll, 12 * kQuarter, 2 * (kRoot + 2 * kLayer));
 }
 
 // Three layers on two ranks: [2, 1]. The second holds a copy of the table, 256 h = 32,768, and the final norm.
@@ -113,8 +116,8 @@ TEST(StaticMemory, UnevenStagesHoldWhatTheyHave) {
 }
 
 TEST(StaticMemory, WorkspacesAndRuntimeAreTheProfiles) {
-  const memory::Ledger ledger = LedgerOf({"cluster.accelerator.profile.workspace_memory.value=7",
-                                          "cluster.accelerator.profile.runtime_memory.value=9"});
+  const memory::Ledger ledger = LedgerOf(
+      {"cluster.accelerator.profile.workspace_memory.value=7", "cluster.accelerator.profile.runtime_memory.value=9"});
   EXPECT_EQ(ledger.workspaces, Bytes(7));
   EXPECT_EQ(ledger.runtime, Bytes(9));
 }
@@ -122,8 +125,7 @@ TEST(StaticMemory, WorkspacesAndRuntimeAreTheProfiles) {
 // 16-bit gradients are copied to fp32 for the update: 4 bytes of each parameter that the rank owns. Here that is more
 // than a pass of 64 tokens holds: 34 s b h = 278,528 a layer, scores 5 a s s = 40,960, logits 6 s V = 98,304.
 TEST(UpdateTemporaries, ArePeakWhereActivationsAreSmall) {
-  const Result result =
-      testing::Simulated(TinyRun({"parallelism.zero_stage=0", "training.gradient_type=BF16"}));
+  const Result result = testing::Simulated(TinyRun({"parallelism.zero_stage=0", "training.gradient_type=BF16"}));
   const PipelineRankResult& rank = result.pipeline_ranks[0];
   EXPECT_TRUE(rank.peak.update);
   EXPECT_EQ(rank.memory.update.count(), 4 * kAll);
@@ -133,8 +135,7 @@ TEST(UpdateTemporaries, ArePeakWhereActivationsAreSmall) {
   EXPECT_FALSE(fp32.pipeline_ranks[0].peak.update);
   EXPECT_EQ(fp32.pipeline_ranks[0].memory.update, Bytes(0));
   EXPECT_FALSE(fp32.pipeline_ranks[0].peak.operator_name.empty());
-  const absl::StatusOr<Plan> shared =
-      MakePlan(TinyRun({"parallelism.zero_stage=1", "training.gradient_type=BF16"}));
+  const absl::StatusOr<Plan> shared = MakePlan(TinyRun({"parallelism.zero_stage=1", "training.gradient_type=BF16"}));
   EXPECT_EQ(UpdateTemporaries(*shared, 0).count(), 4 * kQuarter);
 }
 
