@@ -191,8 +191,8 @@ std::vector<std::string> FittedGemmConstants() {
   return names;
 }
 
-GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
-                const std::vector<MeasuredGemm>& rows, const std::set<std::string>& keep) {
+GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base, const std::vector<MeasuredGemm>& rows,
+                const std::set<std::string>& keep) {
   const Split split(static_cast<int>(rows.size()));
   std::vector<const MeasuredGemm*> seen;
   for (const MeasuredGemm& row : rows) {

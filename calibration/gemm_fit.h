@@ -48,8 +48,8 @@ struct GemmFit {
   std::vector<Determination> constants;
 };
 
-// `rows` are those that this entry serves on this accelerator, which must hold a peak for its first type. Constants named
-// in `keep` stay as the base has them.
+// `rows` are those that this entry serves on this accelerator, which must hold a peak for its first type. Constants
+// named in `keep` stay as the base has them.
 GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base, const std::vector<MeasuredGemm>& rows,
                 const std::set<std::string>& keep = {});
 

@@ -62,8 +62,8 @@ absl::Status ImportGemm(const ImportOptions& options, const CsvTable& table, Imp
   }
   if (!any) return NoRows(options, table);
   for (int i = 0; i < result->profile.gemm_size(); ++i) {
-    result->gemm.push_back(FitGemm(options.accelerator, result->profile.gemm(i), rows[static_cast<std::size_t>(i)],
-                                   options.keep));
+    result->gemm.push_back(
+        FitGemm(options.accelerator, result->profile.gemm(i), rows[static_cast<std::size_t>(i)], options.keep));
     *result->profile.mutable_gemm(i) = result->gemm.back().profile;
   }
   return absl::OkStatus();
@@ -212,9 +212,9 @@ absl::StatusOr<ImportResult> Import(const ImportOptions& options, const CsvTable
 }
 
 std::string ImportedProfileText(const ImportOptions& options, const ImportResult& result) {
-  std::vector<std::string> head = {"Regenerated, from the root of the repository and byte for byte, by",
-                                   "  " + options.command,
-                                   "Errors are |predicted / measured - 1|; rows of 20 us and more, but where it says short."};
+  std::vector<std::string> head = {
+      "Regenerated, from the root of the repository and byte for byte, by", "  " + options.command,
+      "Errors are |predicted / measured - 1|; rows of 20 us and more, but where it says short."};
   for (const GemmFit& fit : result.gemm) {
     head.push_back(absl::StrCat("GEMM ", TypesText(fit.profile), ": ", fit.constants.size(), " constants fitted; ",
                                 ErrorText(fit.fitted), ";"));

@@ -36,8 +36,8 @@ struct ImportResult {
   std::map<std::string, int> refused;
 };
 
-// Either table may be absent. INVALID_ARGUMENT where `keep` names no constant of GEMM that is fitted, or a row of the GPU cannot be read, NOT_FOUND where a table lacks a
-// column or has no row that an entry of the profile serves.
+// Either table may be absent. INVALID_ARGUMENT where `keep` names no constant of GEMM that is fitted, or a row of the
+// GPU cannot be read, NOT_FOUND where a table lacks a column or has no row that an entry of the profile serves.
 absl::StatusOr<ImportResult> Import(const ImportOptions& options, const CsvTable* gemm, const CsvTable* attention);
 
 // The profile's file: its head names the command, the rows and the errors.

@@ -17,8 +17,8 @@ constexpr double kLongestMicroseconds = 1e9;
 
 absl::Status BadCell(const CsvTable& table, const CsvRow& row, std::string_view column, std::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(table.name(), ":", row.line, ": ", std::string(column), ": \"",
-                                                 std::string(Cell(table, row, column)), "\"; allowed: ",
-                                                 std::string(allowed)));
+                                                 std::string(Cell(table, row, column)),
+                                                 "\"; allowed: ", std::string(allowed)));
 }
 
 bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -82,8 +82,8 @@ absl::StatusOr<MeasuredGemm> ReadGemm(const CsvTable& table, const CsvRow& row) 
       kMostResults) {
     return BadCell(table, row, "m", absl::StrCat("batch x m x n of at most ", FormatDouble(kMostResults)));
   }
-  ABSL_ASSIGN_OR_RETURN(const double microseconds, PositiveNumber(table, row, "time_us", kLongestMicroseconds));
-  measured.seconds = microseconds * 1e-6;
+  ABSL_ASSIGN_OR_RETURN(measured.microseconds, PositiveNumber(table, row, "time_us", kLongestMicroseconds));
+  measured.seconds = measured.microseconds * 1e-6;
   // The library of a row may stand in its type: "fp8 blockwise (DeepGEMM)".
   const std::string_view op = Cell(table, row, "op");
   if (Contains(op, "grouped") || Contains(op, "moe")) return absl::UnimplementedError("grouped GEMM");

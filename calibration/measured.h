@@ -30,6 +30,7 @@ struct MeasuredGemm {
   v1::DataType type = v1::DATA_TYPE_UNSPECIFIED;
   workloads::Gemm gemm;
   double seconds = 0;
+  double microseconds = 0;  // as written
 };
 
 // NOT_FOUND where the table lacks a column that ReadGemm needs.
@@ -54,8 +55,8 @@ absl::StatusOr<std::vector<v1::Accelerator>> LoadAccelerators(const spec::LoadOp
 // A fifth of all names, by a hash that is fixed here: adding rows moves none from one side to the other.
 bool HeldOut(std::string_view name);
 
-// Which rows a fit may see. Whole families of shapes, named "n,k", and whole sources are held out. An entry of a profile
-// with few rows holds none out: it is fitted on all that there is.
+// Which rows a fit may see. Whole families of shapes, named "n,k", and whole sources are held out. An entry of a
+// profile with few rows holds none out: it is fitted on all that there is.
 class Split {
  public:
   static constexpr int kFewRows = 40;

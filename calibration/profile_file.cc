@@ -1,5 +1,7 @@
 #include "calibration/profile_file.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -7,6 +9,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/status_macros.h"
+#include "base/suggest.h"
 #include "proto/limits.h"
 #include "proto/origins.h"
 #include "proto/presets.h"
@@ -40,14 +43,12 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field, int
       return FormatDouble(one ? reflection->GetDouble(message, field)
                               : reflection->GetRepeatedDouble(message, field, index));
     case FieldDescriptor::CPPTYPE_BOOL:
-      return (one ? reflection->GetBool(message, field) : reflection->GetRepeatedBool(message, field, index))
-                 ? "true"
-                 : "false";
+      return (one ? reflection->GetBool(message, field) : reflection->GetRepeatedBool(message, field, index)) ? "true"
+                                                                                                              : "false";
     case FieldDescriptor::CPPTYPE_ENUM:
       return (one ? reflection->GetEnum(message, field) : reflection->GetRepeatedEnum(message, field, index))->name();
     default:
-      return Quoted(one ? reflection->GetString(message, field)
-                        : reflection->GetRepeatedString(message, field, index));
+      return Quoted(one ? reflection->GetString(message, field) : reflection->GetRepeatedString(message, field, index));
   }
 }
 
@@ -93,9 +94,9 @@ void AppendBlock(const std::string& name, const Message& message, const std::str
   }
   absl::StrAppend(text, indent, name, " {");
   for (const FieldDescriptor* field : SetFields(message)) {
-    absl::StrAppend(text, " ", field->name(), ": ",
-                    field->is_repeated() ? absl::StrCat("[", ListText(message, field), "]")
-                                         : ScalarText(message, field, -1));
+    absl::StrAppend(
+        text, " ", field->name(), ": ",
+        field->is_repeated() ? absl::StrCat("[", ListText(message, field), "]") : ScalarText(message, field, -1));
   }
   absl::StrAppend(text, " }\n");
 }
@@ -178,8 +179,17 @@ absl::StatusOr<v1::Profile> LoadProfileFile(const std::string& path, const spec:
   return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
 }
 
+absl::Status CheckPresetName(std::string_view kind, const std::string& name, const spec::LoadOptions& options) {
+  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> names, spec::ListPresets(kind, options));
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("no preset \"", name, "\" in ", std::string(kind),
+                                                 "; allowed: one of ", absl::StrJoin(names, ", "),
+                                                 DidYouMean(name, names)));
+}
+
 absl::StatusOr<v1::Profile> LoadProfile(const std::string& name, const spec::LoadOptions& options) {
   if (name.ends_with(kExtension)) return LoadProfileFile(name, options);
+  ABSL_RETURN_IF_ERROR(CheckPresetName("profiles", name, options));
   v1::Profile profile;
   ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, options, &profile));
   return profile;

@@ -14,6 +14,8 @@ namespace orrery::calibration {
 
 // The profile in the file `path`, with the presets that it starts from underneath, checked against its rules.
 absl::StatusOr<v1::Profile> LoadProfileFile(const std::string& path, const spec::LoadOptions& options);
+// INVALID_ARGUMENT that lists the presets of a kind where none has that name.
+absl::Status CheckPresetName(std::string_view kind, const std::string& name, const spec::LoadOptions& options);
 // By the name of a preset, or by a path where `name` ends in ".txtpb".
 absl::StatusOr<v1::Profile> LoadProfile(const std::string& name, const spec::LoadOptions& options);
 

@@ -65,13 +65,14 @@ absl::Status ImportInto(const CalibrateImportArguments& arguments) {
   options.gpu_prefixes = arguments.gpus;
   options.keep.insert(arguments.keep.begin(), arguments.keep.end());
   options.command = CommandOf(arguments);
+  ABSL_RETURN_IF_ERROR(calibration::CheckPresetName("accelerators", arguments.accelerator, load));
   ABSL_RETURN_IF_ERROR(spec::LoadPreset(arguments.accelerator, load, &options.accelerator));
   ABSL_ASSIGN_OR_RETURN(options.base, calibration::LoadProfile(arguments.base, load));
   ABSL_ASSIGN_OR_RETURN(const std::optional<CsvTable> gemm, ReadTable(arguments.gemm_csv));
   ABSL_ASSIGN_OR_RETURN(const std::optional<CsvTable> attention, ReadTable(arguments.attention_csv));
-  ABSL_ASSIGN_OR_RETURN(const calibration::ImportResult result,
-                        calibration::Import(options, gemm.has_value() ? &*gemm : nullptr,
-                                            attention.has_value() ? &*attention : nullptr));
+  ABSL_ASSIGN_OR_RETURN(
+      const calibration::ImportResult result,
+      calibration::Import(options, gemm.has_value() ? &*gemm : nullptr, attention.has_value() ? &*attention : nullptr));
   if (!arguments.output.empty()) {
     ABSL_RETURN_IF_ERROR(Write(calibration::ImportedProfileText(options, result), arguments.output));
   }
@@ -92,10 +93,8 @@ absl::Status Show(const CalibrateShowArguments& arguments) {
     Json json = {{"profile", profile.name()}, {"count", CountConstants(constants)}};
     json["constants"] = Json::array();
     for (const calibration::ListedConstant& constant : constants) {
-      json["constants"].push_back({{"path", constant.path},
-                                   {"value", constant.value},
-                                   {"unit", constant.unit},
-                                   {"source", constant.source}});
+      json["constants"].push_back(
+          {{"path", constant.path}, {"value", constant.value}, {"unit", constant.unit}, {"source", constant.source}});
     }
     return Write(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", "");
   }
@@ -105,9 +104,9 @@ absl::Status Show(const CalibrateShowArguments& arguments) {
   for (const calibration::ListedConstant& constant : constants) {
     table.AddRow({constant.path, constant.value, constant.unit, constant.source});
   }
-  return Write(absl::StrCat(table.Render(), "\n", profile.name(), ": ", CountConstants(constants),
-                            " constants with a source\n"),
-               "");
+  return Write(
+      absl::StrCat(table.Render(), "\n", profile.name(), ": ", CountConstants(constants), " constants with a source\n"),
+      "");
 }
 
 absl::Status Diff(const CalibrateDiffArguments& arguments) {

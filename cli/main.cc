@@ -64,8 +64,7 @@ struct CalibrateCommands {
         ->add_option("--gpu", import.gpus,
                      "Rows whose gpu begins so; may be repeated; default: names and aliases of the accelerator")
         ->type_name("PREFIX");
-    import_command
-        ->add_option("--keep", import.keep, "Constant of GEMM that stays as the base has it; may be repeated")
+    import_command->add_option("--keep", import.keep, "Constant of GEMM that stays as the base has it; may be repeated")
         ->type_name("CONSTANT");
     import_command->add_flag("--json", import.json, "Print the report as JSON");
     AddSpecPath(import_command, &import.spec_path);
@@ -173,11 +172,14 @@ int Main(int argc, char** argv) {
 
   ValidateArguments validate;
   CLI::App* validate_command = app.add_subcommand("validate", "Print predicted beside measured");
-  validate_command->add_option("kind", validate.kind, "What the table records: runs, kernels, attention or memory")->required();
+  validate_command->add_option("kind", validate.kind, "What the table records: runs, kernels, attention or memory")
+      ->required();
   validate_command->add_option("file", validate.file, "The table (.csv)")->required()->type_name("FILE");
   validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
       ->type_name("COLUMN=PREFIX");
-  validate_command->add_option("--by", validate.by, "Column to group by; default: source, of kernels gpu, dtype, library")->type_name("COLUMN");
+  validate_command
+      ->add_option("--by", validate.by, "Column to group by; default: source, of kernels gpu, dtype, library")
+      ->type_name("COLUMN");
   CLI::Option* as_json = validate_command->add_flag("--json", validate.json, "Print JSON");
   validate_command->add_flag("--csv", validate.csv, "Print one line per predicted row")->excludes(as_json);
   validate_command->add_option("--max-median", validate.max_median, "Exit 1 where the median |error| exceeds this")

@@ -65,8 +65,8 @@ absl::StatusOr<validation::Report> RunsReport(const CsvTable& table, const Reque
 }
 
 absl::StatusOr<validation::Report> KernelsReport(const CsvTable& table, const Request& request, Progress& progress) {
-  return validation::ValidateKernels(
-      table, {.load = request.load, .where = request.where, .group_column = request.by}, progress);
+  return validation::ValidateKernels(table, {.load = request.load, .where = request.where, .group_column = request.by},
+                                     progress);
 }
 
 absl::StatusOr<validation::Report> AttentionReport(const CsvTable& table, const Request& request, Progress& progress) {
@@ -76,8 +76,7 @@ absl::StatusOr<validation::Report> AttentionReport(const CsvTable& table, const 
 
 absl::StatusOr<validation::Report> MemoryReport(const CsvTable& table, const Request& request, Progress& progress) {
   return validation::ValidateMemory(
-      table,
-      {.load = request.load, .where = request.where, .group_column = request.by, .threads = request.threads},
+      table, {.load = request.load, .where = request.where, .group_column = request.by, .threads = request.threads},
       progress);
 }
 
@@ -94,8 +93,8 @@ absl::StatusOr<const Kind*> FindKind(const std::string& name) {
     if (name == kind.name) return &kind;
     names.emplace_back(kind.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("validate ", name, ": no such kind of record; allowed: ",
-                                                 absl::StrJoin(names, ", "), DidYouMean(name, names)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "validate ", name, ": no such kind of record; allowed: ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
 }
 
 absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments) {
@@ -104,7 +103,9 @@ absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments
     return absl::InvalidArgumentError(
         absl::StrCat("--expected-errors: errors of ", arguments.kind, " belong to no run; allowed: with kind runs"));
   }
-  Request request{.load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .by = arguments.by,
+  Request request{.load = LoadOptionsOf(arguments.spec_path, {}),
+                  .where = {},
+                  .by = arguments.by,
                   .threads = arguments.threads > 0 ? arguments.threads : HardwareThreads()};
   ABSL_ASSIGN_OR_RETURN(request.where, ConditionsOf(arguments));
   ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.file, kLargestTable));
@@ -130,8 +131,8 @@ int Validate(const ValidateArguments& arguments) {
   const absl::Status written = Write(text, arguments.output);
   if (!written.ok()) return Fail(written);
   if (!arguments.expected_errors.empty()) {
-    const absl::Status kept = WriteFile(arguments.expected_errors,
-                                        validation::ExpectedErrorsText(validation::ExpectedErrorsOf(*report)));
+    const absl::Status kept =
+        WriteFile(arguments.expected_errors, validation::ExpectedErrorsText(validation::ExpectedErrorsOf(*report)));
     if (!kept.ok()) return Fail(kept);
   }
   const validation::Summary summary = report->All();

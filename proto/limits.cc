@@ -62,8 +62,8 @@ bool CommunicatesEveryMicroBatch(const v1::Run& run) {
 }
 
 // Operations of one rank in all iterations. A layer has some twenty kernels and collectives per pass and three passes.
-// A unit of ZeRO-3 is converted, gathered and computed twice, and reduced in two steps; a bucket cuts its passes once more,
-// is gathered and reduced in two steps.
+// A unit of ZeRO-3 is converted, gathered and computed twice, and reduced in two steps; a bucket cuts its passes once
+// more, is gathered and reduced in two steps.
 double RankOperations(const v1::Run& run, const Sizes& sizes) {
   constexpr double kPerLayer = 96;
   constexpr double kPerPass = 8;
@@ -178,7 +178,8 @@ double AttentionSeconds(const v1::Run& run, const Sizes& sizes, double peak) {
       if (size >= wanted) width = std::min(width, size);
     }
     // Above head dimension 128 the rate changes as its power.
-    const double factor = Pow(std::max(static_cast<double>(width), 128.0) / 128, Log(profile.wide_factor().value()) / Log(2));
+    const double factor =
+        Pow(std::max(static_cast<double>(width), 128.0) / 128, Log(profile.wide_factor().value()) / Log(2));
     const double efficiency = std::min(profile.forward_efficiency().value(), profile.backward_efficiency().value()) *
                               factor * profile.causal_efficiency().value();
     const double block = std::trunc(profile.block().value());
@@ -227,8 +228,7 @@ double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
                 collective.message_latency().value();
   if (parallelism.gpus() > node.gpus()) {
     const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
-    link = std::min(link, LeastBandwidth(node.nic()) * std::min(1.0, nics_per_gpu) /
-                              fabric.oversubscription());
+    link = std::min(link, LeastBandwidth(node.nic()) * std::min(1.0, nics_per_gpu) / fabric.oversubscription());
     step += node.nic().latency() + 8 * fabric.hop_latency() + collective.inter_step_latency().value();
   }
   const auto tp = static_cast<double>(parallelism.tp());
@@ -257,9 +257,9 @@ double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
   const v1::Profile& profile = run.cluster().accelerator().profile();
   constexpr double kMostSigmas = 9;
   const double once = profile.host().step_overhead().value() + kMostSigmas * profile.host().launch_skew().value();
-  return once + kKernels * Passes(run, sizes) * (sizes.layers + 1) *
-         (run.software().issue_seconds() + profile.kernel_floor().value() +
-          GemmProfileOf(run).overhead().value());
+  return once +
+         kKernels * Passes(run, sizes) * (sizes.layers + 1) *
+             (run.software().issue_seconds() + profile.kernel_floor().value() + GemmProfileOf(run).overhead().value());
 }
 
 // Factor by which the slowest GPU is slower at most, overlapped communication included.

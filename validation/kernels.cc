@@ -51,12 +51,13 @@ class KernelValidator {
       return row;
     }
     const calibration::MeasuredGemm& measured = *candidate.measured;
-    row.measured = measured.seconds * kMicro;
+    row.measured = measured.microseconds;
     if (candidate.entry < 0) {
       row.status = Status::kRefused;
       row.part = "refused";
-      row.reason = candidate.accelerator.has_value() ? absl::StrCat("a GEMM price in ", v1::DataType_Name(measured.type))
-                                                     : absl::StrCat("accelerator ", measured.gpu);
+      row.reason = candidate.accelerator.has_value()
+                       ? absl::StrCat("a GEMM price in ", v1::DataType_Name(measured.type))
+                       : absl::StrCat("accelerator ", measured.gpu);
       return row;
     }
     const v1::Accelerator& accelerator = accelerators_[*candidate.accelerator];

@@ -204,7 +204,8 @@ std::string ReportJson(const Report& report) {
 }
 
 std::string ReportCsv(const Report& report) {
-  std::string text = absl::StrCat("id,", CsvField(report.group_column), ",measured_", report.unit, ",predicted_", report.unit, ",error\n");
+  std::string text = absl::StrCat("id,", CsvField(report.group_column), ",measured_", report.unit, ",predicted_",
+                                  report.unit, ",error\n");
   for (const Row& row : report.rows) {
     if (row.status != Status::kOk) continue;
     absl::StrAppend(&text, CsvField(row.id), ",", CsvField(row.group), ",", FormatDouble(row.measured), ",",

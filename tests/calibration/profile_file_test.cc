@@ -46,6 +46,8 @@ TEST(ProfileFile, EveryConstantHasASourceAndAPathOfItsOwn) {
 
 TEST(ProfileFile, BadFilesAreErrors) {
   EXPECT_EQ(LoadProfile("no-such-profile", Shipped()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(CheckPresetName("accelerators", "h100-sxm-80gp", Shipped()).message()),
+              testing::HasSubstr("did you mean 'h100-sxm-80gb'?"));
   EXPECT_FALSE(LoadProfile("/no/such/file.txtpb", Shipped()).ok());
   const std::string wrong = WriteTemporary("wrong.txtpb", "name: \"x\"\ngemm { overhead { value: -1 } }\n");
   const absl::Status status = LoadProfile(wrong, Shipped()).status();

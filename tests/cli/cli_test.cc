@@ -138,6 +138,17 @@ TEST_F(CliTest, WhatDoesNotFitExitsWithOne) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("iteration time"), HasSubstr("DOES NOT FIT")));
 }
 
+// Memory has the same answer, and says what would change it.
+TEST_F(CliTest, MemorySaysWhatWouldFit) {
+  const std::string run = Example("megatron_175b_3072");
+  EXPECT_EQ(Orrery("memory " + run).code, 0);
+  const Outcome outcome = Orrery(
+      "memory " + run + " --set parallelism.zero_stage=0 --set cluster.accelerator.memory_capacity_bytes=45000000000");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("DOES NOT FIT"), HasSubstr("--set parallelism.zero_stage=1")));
+  EXPECT_EQ(Orrery("memory " + run + " --set nonsense").code, 2);
+}
+
 TEST_F(CliTest, OutputGoesToAFile) {
   const std::string command = "simulate " + Example("korthikanti_22b") + " --json --no-simulator";
   const Outcome outcome = Orrery(command + " -o " + Path("out.json").string());

@@ -87,9 +87,9 @@ TEST(Gemm, SplitKFillsTheChip) {
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 40, .n = 20, .k = 100}), 2 * kTile);
 }
 
-// With 5 elements of reload a 10 x 10 tile bears 1 + 5 (1/10 + 1/10) = 2 and the larger 40 x 10 one 1 + 5 (1/40 + 1/10) =
-// 1.625: it runs at 0.5 of the peak, and the smaller at 0.5 x 1.625 / 2. 10 x 160 is four tiles of 10 x 40, one wave of
-// 80,000 FLOPs at 0.5e9: 160 us; with 10 x 10 tiles four waves of 40 us x 2 / 1.625.
+// With 5 elements of reload a 10 x 10 tile bears 1 + 5 (1/10 + 1/10) = 2 and the larger 40 x 10 one 1 + 5 (1/40 + 1/10)
+// = 1.625: it runs at 0.5 of the peak, and the smaller at 0.5 x 1.625 / 2. 10 x 160 is four tiles of 10 x 40, one wave
+// of 80,000 FLOPs at 0.5e9: 160 us; with 10 x 10 tiles four waves of 40 us x 2 / 1.625.
 TEST(Gemm, TakesTheBetterTileInEitherOrientation) {
   v1::Accelerator toy = ToyAccelerator();
   toy.mutable_profile()->mutable_gemm(0)->mutable_operand_reload()->set_value(5);

@@ -19,8 +19,8 @@ class H100Test : public testing::Test {
   GemmModel model_{h100_, h100_.profile().gemm(0), FlopsPerSecond(989.4e12), 2};
 };
 
-// n = k = 8,192 (vidur, fp16): 512 rows are 4 x 32 tiles of 128 x 256, a wave of 132 multiprocessors, and take 94 us; 520
-// rows are 160 tiles, two waves, and take 163 us.
+// n = k = 8,192 (vidur, fp16): 512 rows are 4 x 32 tiles of 128 x 256, a wave of 132 multiprocessors, and take 94 us;
+// 520 rows are 160 tiles, two waves, and take 163 us.
 TEST_F(H100Test, OneMoreWave) {
   EXPECT_NEAR(Microseconds(512, 8192, 8192), 94, 0.06 * 94);
   EXPECT_NEAR(Microseconds(520, 8192, 8192), 163, 0.06 * 163);
