@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,14 +40,14 @@ std::string Quoted(const std::string& word) {
   return quoted + "'";
 }
 
-// The call that gives the same profile.
+// The call that gives the same profile; tables by name alone, for they may lie anywhere.
 std::string CommandOf(const CalibrateImportArguments& arguments) {
   std::string command = "orrery calibrate import";
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) absl::StrAppend(&command, " ", option, " ", Quoted(value));
   };
-  add("--gemm-csv", arguments.gemm_csv);
-  add("--attention-csv", arguments.attention_csv);
+  add("--gemm-csv", std::filesystem::path(arguments.gemm_csv).filename().string());
+  add("--attention-csv", std::filesystem::path(arguments.attention_csv).filename().string());
   add("--accelerator", arguments.accelerator);
   add("--base", arguments.base);
   for (const std::string& gpu : arguments.gpus) add("--gpu", gpu);

@@ -130,7 +130,8 @@ double ProductSeconds(const v1::Accelerator& accelerator, const v1::GemmProfile&
     side = longer;
     shorter = static_cast<double>(std::min(tile.m(), tile.n()));
   }
-  const double efficiency = profile.efficiency().value() * profile.misaligned_factor().value() /
+  const double efficiency = profile.efficiency().value() * profile.sustained().value() *
+                            profile.misaligned_factor().value() /
                             (1 + 2 * profile.operand_reload().value() / shorter);
   const double pad = std::max(side, profile.k_step().value());
   const auto sms = static_cast<double>(accelerator.sms());

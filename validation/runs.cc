@@ -177,7 +177,10 @@ class RowReader {
     ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, Needed("gpus"));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, Needed("tp"));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, Needed("pp"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t zero, IntegerOr("zero_stage", defaults().zero_stage()));
+    std::int64_t zero = 3;
+    if (record_.Text("zero_stage") != "fsdp") {
+      ABSL_ASSIGN_OR_RETURN(zero, IntegerOr("zero_stage", defaults().zero_stage()));
+    }
     parallelism.set_gpus(gpus);
     parallelism.set_tp(tp);
     parallelism.set_pp(pp);

@@ -27,12 +27,19 @@ const v1::GemmProfile& GemmProfileOf(const v1::Accelerator& accelerator, v1::Dat
   ORRERY_CHECK(false);
 }
 
+// What the matrix units' peak is worth under continuous load.
+FlopsPerSecond SustainedPeak(const v1::Accelerator& accelerator, v1::DataType precision) {
+  const double sustained = GemmProfileOf(accelerator, precision).sustained().value();
+  return FlopsPerSecond(PeakOf(accelerator, precision).count() * sustained);
+}
+
 }  // namespace
 
 KernelPrices::KernelPrices(const v1::Accelerator& accelerator, v1::DataType precision)
     : peak_(PeakOf(accelerator, precision)),
       kernel_floor_(accelerator.profile().kernel_floor().value()),
-      gemm_(accelerator, GemmProfileOf(accelerator, precision), peak_, precision == v1::FP32 ? 4 : 2),
+      gemm_(accelerator, GemmProfileOf(accelerator, precision), SustainedPeak(accelerator, precision),
+            OperandBytes(precision)),
       memory_bound_(accelerator) {
   ORRERY_CHECK(peak_.count() > 0);
   for (const v1::AttentionProfile& profile : accelerator.profile().attention()) {

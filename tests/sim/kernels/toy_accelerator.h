@@ -37,6 +37,7 @@ inline v1::Accelerator ToyAccelerator() {
             alignment { value: 1 }
             misaligned_factor { value: 0.25 }
             overhead { value: 0 }
+            sustained { value: 1 }
           }
           attention {
             kernel: FLASH_ATTENTION_2
