@@ -131,7 +131,7 @@ double ProductSeconds(const v1::Accelerator& accelerator, const v1::GemmProfile&
     shorter = static_cast<double>(std::min(tile.m(), tile.n()));
   }
   const double efficiency = profile.efficiency().value() * profile.sustained().value() *
-                            profile.misaligned_factor().value() /
+                            std::min(profile.misaligned_factor().value(), profile.misaligned_batch_factor().value()) /
                             (1 + 2 * profile.operand_reload().value() / shorter);
   const double pad = std::max(side, profile.k_step().value());
   const auto sms = static_cast<double>(accelerator.sms());

@@ -50,6 +50,7 @@ GemmModel::GemmModel(const v1::Accelerator& accelerator, const v1::GemmProfile& 
   k_step_ = static_cast<std::int64_t>(profile.k_step().value());
   alignment_ = static_cast<std::int64_t>(profile.alignment().value());
   misaligned_factor_ = profile.misaligned_factor().value();
+  misaligned_batch_factor_ = profile.misaligned_batch_factor().value();
   overhead_ = profile.overhead().value();
 }
 
@@ -61,7 +62,7 @@ double GemmModel::Waves(std::int64_t tiles, double one, double boost) const {
 
 double GemmModel::Seconds(const workloads::Gemm& gemm) const {
   const bool aligned = gemm.n % alignment_ == 0 && gemm.k % alignment_ == 0;
-  const double slower = aligned ? 1 : 1 / misaligned_factor_;
+  const double slower = aligned ? 1 : 1 / (gemm.batch > 1 ? misaligned_batch_factor_ : misaligned_factor_);
   const double results = static_cast<double>(gemm.batch) * Product(gemm.m, gemm.n);
   const double operands = static_cast<double>(gemm.batch) * (Product(gemm.m, gemm.k) + Product(gemm.k, gemm.n));
   const double memory =

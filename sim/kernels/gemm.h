@@ -15,7 +15,8 @@
 // Multiplications and traffic hide each other but for a share x, `exposed_share`. The library takes the tile and s that
 // are fastest:
 //   time = overhead + min over tiles, s of max(waves, bytes) + x min(waves, bytes) + (s > 1: partial sums, 8 s m n / W)
-// Shapes whose n or k is not a multiple of `alignment` use narrower loads: e misaligned_factor.
+// Shapes whose n or k is not a multiple of `alignment` use narrower loads: e misaligned_factor; a batch of them leaves
+// the matrix units: e misaligned_batch_factor.
 //
 // Range: fitted for kernels of 20 us to 20 ms (see the profile's sources). Ignored: operands that are still in the
 // cache from the kernel before, which makes kernels of few us up to twice as fast; which operand a transposition
@@ -66,6 +67,7 @@ class GemmModel {
   std::int64_t k_step_ = 1;
   std::int64_t alignment_ = 1;
   double misaligned_factor_ = 1;
+  double misaligned_batch_factor_ = 1;
   double overhead_ = 0;  // seconds
 };
 

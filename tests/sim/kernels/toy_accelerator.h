@@ -38,6 +38,7 @@ inline v1::Accelerator ToyAccelerator() {
             misaligned_factor { value: 0.25 }
             overhead { value: 0 }
             sustained { value: 1 }
+            misaligned_batch_factor { value: 0.125 }
           }
           attention {
             kernel: FLASH_ATTENTION_2
