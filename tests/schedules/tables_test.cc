@@ -1,6 +1,5 @@
 // Generated orders against the tables that public generators wrote (PyTorch, Megatron-LM, DeepSpeed, zero-bubble),
 // where they are at hand: ORRERY_REFERENCE, or ../shared/reference beside the repository.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "schedules/schedule.h"
+#include "tests/reference.h"
 
 namespace orrery::schedules {
 namespace {
@@ -17,10 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path Tables() {
-  const char* reference = std::getenv("ORRERY_REFERENCE");
-  const fs::path root =
-      reference != nullptr ? fs::path(reference) : fs::path(ORRERY_SOURCE_DIR) / "../shared/reference";
-  return root / "schedules";
+  return orrery::tests::ReferenceFile("schedules");
 }
 
 std::vector<std::string> Split(const std::string& line) {

@@ -1,13 +1,12 @@
 #include "validation/kernels.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "tests/reference.h"
 
 namespace orrery::validation {
 namespace {
@@ -66,10 +65,8 @@ TEST(ValidateKernels, GroupsByAColumn) {
 // The published record, where it is at hand: medians of at most 10 % and 90th percentiles of at most 25 % for A100 and
 // H100 in 16 bits, groups of 8 rows and more; held out at most 1.3 times what calibration saw.
 TEST(ValidateKernels, PublishedRecord) {
-  const char* folder = std::getenv("ORRERY_REFERENCE");
-  const std::string path =
-      std::string(folder != nullptr ? folder : ORRERY_SOURCE_DIR "/../shared/reference") + "/kernels/gemm.csv";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const std::string path = orrery::tests::ReferenceFile("kernels/gemm.csv");
+  if (path.empty()) GTEST_SKIP() << "no reference data";
   const absl::StatusOr<std::string> text = ReadFile(path, 64 << 20);
   ASSERT_TRUE(text.ok()) << text.status();
   const absl::StatusOr<Report> report = Validate(*text);

@@ -5,13 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "tests/reference.h"
 #include "tests/sim/training/example_runs.h"
 #include "validation/megatron_memory.h"
 
@@ -219,11 +218,9 @@ TEST(MemoryTables, MustBeKnown) {
 // The public record: median at most 4 % and 90th percentile at most 10 % of the GPT tests, median at most 8 % of
 // published peaks.
 TEST(PublicRecord, MeetsItsThresholds) {
-  const char* const set = std::getenv("ORRERY_REFERENCE");
-  const std::filesystem::path folder = std::filesystem::path(set != nullptr ? set : "../shared/reference") / "memory";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no reference at " << folder;
-  const auto summary = [&](const char* file, std::vector<Condition> where) {
-    const std::string path = (folder / file).string();
+  if (orrery::tests::ReferenceFile("memory/memory_measured.csv").empty()) GTEST_SKIP() << "no reference data";
+  const auto summary = [&](const std::string& file, std::vector<Condition> where) {
+    const std::string path = orrery::tests::ReferenceFile("memory/" + file);
     const absl::StatusOr<std::string> text = ReadFile(path, 1 << 28);
     const absl::StatusOr<CsvTable> table = CsvTable::Parse(*text, path);
     NoProgress progress;

@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "tests/reference.h"
 #include "tests/sim/training/example_runs.h"
 
 namespace orrery::validation {
@@ -231,27 +231,31 @@ TEST(ValidateRuns, GroupsByAnyColumn) {
 
 // --- The public record
 
-// $ORRERY_REFERENCE, or shared/ beside the source tree; "" where neither is there.
-std::string PublicRecord() {
-  const char* const given = std::getenv("ORRERY_REFERENCE");
-  const std::string path =
-      given != nullptr ? given : std::string(ORRERY_SOURCE_DIR "/../shared/reference/runs/runs.csv");
-  return std::filesystem::exists(path) ? path : "";
-}
-
 constexpr const char* kSc21 = "Narayanan2021 SC21 (arXiv 2104.04473) Table 1";
 constexpr const char* kKorthikanti = "Korthikanti2022";
-constexpr const char* kMegascale = "MegaScale NSDI24 (arXiv 2402.15627) Table 2";
+constexpr const char* kMegascale = "MegaScale";
+
+// Dense runs in 16 bits without context parallelism.
+const std::vector<Condition> kDenseRuns = {{"source", "Narayanan2021 SC21 (arXiv 2104.04473) Table 1"},
+                                           {"source", "Narayanan2021 SC21 Table 2"},
+                                           {"source", kKorthikanti},
+                                           {"source", kMegascale},
+                                           {"source", "Nemotron-4"},
+                                           {"source", "Llama 3 herd"},
+                                           {"source", "BigScience"},
+                                           {"source", "mosaicml/llm-foundry"},
+                                           {"precision", "fp16"},
+                                           {"precision", "bf16"},
+                                           {"cp", "1"}};
 
 class PublicRecordTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string path = PublicRecord();
-    if (path.empty()) GTEST_SKIP() << "no public record: set ORRERY_REFERENCE to its runs.csv";
+    const std::string path = orrery::tests::ReferenceFile("runs/runs.csv");
+    if (path.empty()) GTEST_SKIP() << "no reference data";
     const absl::StatusOr<std::string> text = ReadFile(path, 1 << 28);
     ASSERT_TRUE(text.ok()) << text.status();
-    absl::StatusOr<Report> report =
-        Validate(*text, {{"source", kSc21}, {"source", kKorthikanti}, {"source", kMegascale}});
+    absl::StatusOr<Report> report = Validate(*text, kDenseRuns);
     ASSERT_TRUE(report.ok()) << report.status();
     report_ = *std::move(report);
   }
@@ -276,17 +280,33 @@ class PublicRecordTest : public ::testing::Test {
   Report report_;
 };
 
-TEST_F(PublicRecordTest, ErrorsOfThreeSources) {
+TEST_F(PublicRecordTest, ErrorsOfDenseRuns) {
   const Summary all = report_.All();
-  EXPECT_EQ(all.rows, 35);
-  EXPECT_EQ(all.ok, 35);
-  EXPECT_LE(all.median_abs_error, 0.12);
-  EXPECT_LE(all.p90_abs_error, 0.30);
-  const std::vector<std::pair<const char*, int>> sources = {{kSc21, 10}, {kKorthikanti, 9}, {kMegascale, 16}};
-  for (const auto& [source, rows] : sources) {
-    EXPECT_EQ(SummaryOf(source).ok, rows) << source;
-    EXPECT_LE(SummaryOf(source).median_abs_error, 0.15) << source;
+  EXPECT_GE(all.rows, 200);
+  EXPECT_LE(all.refused, all.rows / 20);
+  EXPECT_EQ(all.failed, 0);
+  EXPECT_LE(all.median_abs_error, 0.057);  // a closed form with 38 constants reaches 5.7 and 17.5 %
+  EXPECT_LE(all.p90_abs_error, 0.175);
+  EXPECT_LE(std::fabs(all.bias), 0.04);
+  std::map<std::string, std::vector<const Row*>> levels;
+  for (const Row& row : report_.rows) levels[row.software].push_back(&row);
+  for (const auto& [level, rows] : levels) {
+    if (rows.size() >= 10) {
+      EXPECT_LE(Summarise(rows).median_abs_error, 0.10) << level;
+    }
   }
+  const std::vector<std::pair<const char*, int>> sources = {{kSc21, 10}, {kKorthikanti, 9}, {kMegascale, 22}};
+  for (const auto& [source, rows] : sources) EXPECT_EQ(SummaryOf(source).ok, rows) << source;
+}
+
+// BLOOM's layout search, tp 4 pp 12 dp 8, micro-batches of 2: 1,024, 1,536 and 2,048 sequences; the line through the
+// measured four batches has a slope of 46.45 ms a sequence and begins at 12.0 s.
+TEST_F(PublicRecordTest, BatchSweepOfBloom) {
+  const double small = RowOf("bloom_prequel_080").predicted;
+  const double large = RowOf("bloom_prequel_064").predicted;
+  const double slope = (large - small) / 1024;
+  EXPECT_NEAR(slope, 46.45e-3, 4.645e-3);
+  EXPECT_NEAR(large - 2048 * slope, 12.0, 1.2);
 }
 
 // Seconds of the 12,288-GPU runs; and the MFU lost from 3,072 to 12,288 GPUs. At equal batch MFU goes as 1 / (time x

@@ -2,8 +2,6 @@
 // (ORRERY_REFERENCE, or ../shared/reference beside the repository).
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -14,11 +12,10 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "sim/collectives/collective_prices.h"
+#include "tests/reference.h"
 
 namespace orrery::collectives {
 namespace {
-
-namespace fs = std::filesystem;
 
 CollectivePrices A100(std::int64_t nodes, std::int64_t nics) {
   std::ifstream file(std::string(ORRERY_SOURCE_DIR) + "/specs/profiles/a100.txtpb");
@@ -56,11 +53,8 @@ TEST(A100CollectivesTest, BusBandwidthAcrossNodes) {
 }
 
 TEST(A100CollectivesTest, AllMeasuredAllReduces) {
-  const char* reference = std::getenv("ORRERY_REFERENCE");
-  const fs::path root =
-      reference != nullptr ? fs::path(reference) : fs::path(ORRERY_SOURCE_DIR) / "../shared/reference";
-  const fs::path path = root / "collectives/measured.csv";
-  if (!fs::exists(path)) GTEST_SKIP() << "no measured collectives at " << path;
+  const std::string path = orrery::tests::ReferenceFile("collectives/measured.csv");
+  if (path.empty()) GTEST_SKIP() << "no reference data";
   std::ifstream file(path);
   std::vector<double> errors;
   for (std::string line; std::getline(file, line);) {
