@@ -70,26 +70,10 @@ void Set(const Coordinate& coordinate, double value, v1::AttentionProfile* profi
 
 double AbsLog(double ratio) { return std::fabs(Log(ratio)); }
 
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double position = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
-}
-
-FitError ErrorsOf(const Rows& rows, const std::function<double(const MeasuredAttention&)>& seconds) {
-  std::vector<double> absolute;
-  std::vector<double> with_sign;
-  for (const MeasuredAttention* row : rows) {
-    with_sign.push_back(seconds(*row) / row->seconds - 1);
-    absolute.push_back(std::fabs(with_sign.back()));
-  }
-  return {.rows = static_cast<int>(rows.size()),
-          .median = Quantile(absolute, 0.5),
-          .p90 = Quantile(absolute, 0.9),
-          .bias = Quantile(with_sign, 0.5)};
+ErrorSummary ErrorsOf(const Rows& rows, const std::function<double(const MeasuredAttention&)>& seconds) {
+  std::vector<double> errors;
+  for (const MeasuredAttention* row : rows) errors.push_back(seconds(*row) / row->seconds - 1);
+  return SummariseErrors(errors);
 }
 
 // Which constants the rows can tell from each other.
@@ -212,7 +196,7 @@ void RoundAll(const Coordinates& coordinates, v1::AttentionProfile* profile) {
   for (const Coordinate& coordinate : coordinates) Set(coordinate, Rounded(Value(coordinate, *profile)), profile);
 }
 
-std::string Source(const FitError& fitted, const FitError& held_out) {
+std::string Source(const ErrorSummary& fitted, const ErrorSummary& held_out) {
   std::string text = absl::StrCat("attention fit: ", fitted.rows, " rows, median error ", FormatPercent(fitted.median));
   if (held_out.rows > 0) {
     absl::StrAppend(&text, "; ", held_out.rows, " held out, ", FormatPercent(held_out.median));

@@ -21,8 +21,8 @@ namespace orrery::calibration {
 
 struct AttentionFit {
   std::string name;  // "FLASH_ATTENTION_2 FP16 BF16", or "UNFUSED"
-  FitError fitted;
-  FitError held_out;
+  ErrorSummary fitted;
+  ErrorSummary held_out;
   // Constants that the rows do not determine and that kept their value or ratio, each with the reason.
   std::vector<std::string> undetermined;
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/math.h"
+#include "base/statistics.h"
 #include "sim/kernels/gemm.h"
 
 namespace orrery::calibration {
@@ -158,26 +159,6 @@ class Search {
   double best_ = 0;
 };
 
-double Quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (position - static_cast<double>(below));
-}
-
-FitError ErrorOf(std::vector<double> errors) {
-  FitError error;
-  error.rows = static_cast<int>(errors.size());
-  if (errors.empty()) return error;
-  std::sort(errors.begin(), errors.end());
-  error.bias = Quantile(errors, 0.5);
-  for (double& value : errors) value = std::fabs(value);
-  std::sort(errors.begin(), errors.end());
-  error.median = Quantile(errors, 0.5);
-  error.p90 = Quantile(errors, 0.9);
-  return error;
-}
-
 // predicted / measured - 1 of rows, by what a fit may see.
 struct Errors {
   std::vector<double> fitted, held_out, too_short;
@@ -230,12 +211,12 @@ GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
       list.push_back(error);
     }
   }
-  fit.fitted = ErrorOf(all.fitted);
-  fit.held_out = ErrorOf(all.held_out);
-  fit.too_short = ErrorOf(all.too_short);
+  fit.fitted = SummariseErrors(all.fitted);
+  fit.held_out = SummariseErrors(all.held_out);
+  fit.too_short = SummariseErrors(all.too_short);
   for (const std::string& name : names) {
     const Errors& errors = groups[name];
-    fit.groups.push_back({name, ErrorOf(errors.fitted), ErrorOf(errors.held_out), ErrorOf(errors.too_short)});
+    fit.groups.push_back({name, SummariseErrors(errors.fitted), SummariseErrors(errors.held_out), SummariseErrors(errors.too_short)});
   }
   return fit;
 }

@@ -13,18 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "base/statistics.h"
 #include "calibration/measured.h"
 #include "orrery/v1/cluster.pb.h"
 
 namespace orrery::calibration {
-
-// Over a set of rows; a quantile interpolates between the sorted values around it.
-struct FitError {
-  int rows = 0;
-  double median = 0;  // of |predicted / measured - 1|
-  double p90 = 0;
-  double bias = 0;  // median of predicted / measured - 1
-};
 
 // How well the rows determine a constant that was fitted.
 struct Determination {
@@ -37,13 +30,13 @@ struct Determination {
 
 struct FitGroup {
   std::string name;  // gpu, dtype and library, as the table has them
-  FitError fitted, held_out, too_short;
+  ErrorSummary fitted, held_out, too_short;
 };
 
 struct GemmFit {
   v1::GemmProfile profile;
   // Of kShortKernel and longer, as a fit sees them and held out; and the shorter ones of both.
-  FitError fitted, held_out, too_short;
+  ErrorSummary fitted, held_out, too_short;
   std::vector<FitGroup> groups;  // in order of first appearance
   std::vector<Determination> constants;
 };

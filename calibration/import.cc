@@ -93,7 +93,7 @@ absl::Status ImportAttention(const ImportOptions& options, const CsvTable& table
   return absl::OkStatus();
 }
 
-std::string ErrorText(const FitError& error) {
+std::string ErrorText(const ErrorSummary& error) {
   if (error.rows == 0) return "no rows";
   return absl::StrCat(FormatCount(error.rows), error.rows == 1 ? " row" : " rows", ", median ",
                       FormatPercent(error.median), ", 90th percentile ", FormatPercent(error.p90), ", bias ",
@@ -109,7 +109,7 @@ void AddErrorColumns(const std::vector<std::string>& sets, std::vector<TextTable
 }
 
 // Rows, median, 90th percentile, bias.
-void AddError(const FitError& error, std::vector<std::string>* cells) {
+void AddError(const ErrorSummary& error, std::vector<std::string>* cells) {
   cells->push_back(absl::StrCat(error.rows));
   for (const double value : {error.median, error.p90, error.bias}) {
     cells->push_back(error.rows == 0 ? "" : FormatPercent(value));
@@ -137,10 +137,10 @@ std::string GemmText(const GemmFit& fit) {
   std::vector<TextTable::Column> columns = {{"gpu, dtype, library", Align::kLeft}};
   AddErrorColumns({"fitted", "held out", "short"}, &columns);
   TextTable groups(columns);
-  const auto add = [&](const std::string& name, const FitError& fitted, const FitError& held_out,
-                       const FitError& too_short) {
+  const auto add = [&](const std::string& name, const ErrorSummary& fitted, const ErrorSummary& held_out,
+                       const ErrorSummary& too_short) {
     std::vector<std::string> cells = {name};
-    for (const FitError* error : {&fitted, &held_out, &too_short}) AddError(*error, &cells);
+    for (const ErrorSummary* error : {&fitted, &held_out, &too_short}) AddError(*error, &cells);
     groups.AddRow(std::move(cells));
   };
   for (const FitGroup& group : fit.groups) add(group.name, group.fitted, group.held_out, group.too_short);
@@ -162,7 +162,7 @@ std::string GemmText(const GemmFit& fit) {
   return absl::StrCat(text, "\n", constants.Render());
 }
 
-Json ErrorJson(const FitError& error) {
+Json ErrorJson(const ErrorSummary& error) {
   Json json = {{"rows", error.rows}};
   if (error.rows > 0) {
     json["median_abs_error"] = error.median;
@@ -243,7 +243,7 @@ std::string ImportText(const ImportResult& result) {
     TextTable table(columns);
     for (const AttentionFit& fit : result.attention) {
       std::vector<std::string> cells = {fit.name};
-      for (const FitError* error : {&fit.fitted, &fit.held_out}) AddError(*error, &cells);
+      for (const ErrorSummary* error : {&fit.fitted, &fit.held_out}) AddError(*error, &cells);
       cells.push_back(absl::StrJoin(fit.undetermined, "; "));
       table.AddRow(std::move(cells));
     }

@@ -1,7 +1,6 @@
 #include "validation/report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/csv.h"
 #include "base/format.h"
+#include "base/statistics.h"
 #include "base/text_table.h"
 
 namespace orrery::validation {
@@ -52,6 +52,19 @@ void AddSummaryRow(const std::string& name, const Summary& summary, TextTable* t
   table->AddRow(std::move(cells));
 }
 
+TextTable SummaryTable(const std::string& heading) {
+  using Align = TextTable::Align;
+  return TextTable({{heading, Align::kLeft},
+                    {"rows", Align::kRight},
+                    {"ok", Align::kRight},
+                    {"refused", Align::kRight},
+                    {"failed", Align::kRight},
+                    {"median |error|", Align::kRight},
+                    {"p90 |error|", Align::kRight},
+                    {"bias", Align::kRight},
+                    {"constants", Align::kRight}});
+}
+
 // By one of the row's texts, in order of first appearance.
 std::vector<std::pair<std::string, Summary>> SummariseBy(const std::vector<Row>& rows, std::string Row::*text) {
   std::vector<std::string> names;
@@ -69,31 +82,21 @@ std::vector<std::pair<std::string, Summary>> SummariseBy(const std::vector<Row>&
 
 }  // namespace
 
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double position = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
-}
-
 Summary Summarise(const std::vector<const Row*>& rows) {
   Summary summary;
-  std::vector<double> signed_errors;
-  std::vector<double> absolute_errors;
+  std::vector<double> errors;
   for (const Row* row : rows) {
     ++summary.rows;
     if (row->status == Status::kRefused) ++summary.refused;
     if (row->status == Status::kFailed) ++summary.failed;
     if (row->status != Status::kOk) continue;
     ++summary.ok;
-    signed_errors.push_back(row->Error());
-    absolute_errors.push_back(std::fabs(row->Error()));
+    errors.push_back(row->Error());
   }
-  summary.median_abs_error = Quantile(absolute_errors, 0.5);
-  summary.p90_abs_error = Quantile(absolute_errors, 0.9);
-  summary.bias = Quantile(signed_errors, 0.5);
+  const ErrorSummary sizes = SummariseErrors(errors);
+  summary.median_abs_error = sizes.median;
+  summary.p90_abs_error = sizes.p90;
+  summary.bias = sizes.bias;
   std::set<std::string> constants;
   for (const Row* row : rows) constants.insert(row->constants.begin(), row->constants.end());
   summary.constants = static_cast<int>(constants.size());
@@ -115,6 +118,23 @@ Summary Report::WithAssumptions(bool with) const {
 }
 
 std::vector<std::pair<std::string, Summary>> Report::Groups() const { return SummariseBy(rows, &Row::group); }
+
+std::vector<std::pair<std::string, Summary>> Report::LeaveOneLevelOut() const {
+  std::set<std::string> levels;
+  for (const Row& row : rows) {
+    if (!row.software.empty()) levels.insert(row.software);
+  }
+  std::vector<std::pair<std::string, Summary>> summaries;
+  if (levels.size() < 2) return summaries;
+  for (const std::string& level : levels) {
+    std::vector<const Row*> others;
+    for (const Row& row : rows) {
+      if (!row.software.empty() && row.software != level) others.push_back(&row);
+    }
+    summaries.emplace_back(level, Summarise(others));
+  }
+  return summaries;
+}
 
 std::vector<std::pair<std::string, Summary>> Report::Parts() const {
   std::vector<std::pair<std::string, Summary>> parts = SummariseBy(rows, &Row::part);
@@ -142,15 +162,7 @@ std::string ReportText(const Report& report) {
                  row.status == Status::kOk ? FormatFixed(row.predicted, report.digits) : "",
                  row.status == Status::kOk ? FormatPercent(row.Error()) : "", absl::StrJoin(remarks, "; ")});
   }
-  TextTable summary({{absl::StrCat("by ", report.group_column), Align::kLeft},
-                     {"rows", Align::kRight},
-                     {"ok", Align::kRight},
-                     {"refused", Align::kRight},
-                     {"failed", Align::kRight},
-                     {"median |error|", Align::kRight},
-                     {"p90 |error|", Align::kRight},
-                     {"bias", Align::kRight},
-                     {"constants", Align::kRight}});
+  TextTable summary = SummaryTable(absl::StrCat("by ", report.group_column));
   for (const auto& [name, group] : report.Groups()) AddSummaryRow(name, group, &summary);
   summary.AddRule();
   const std::vector<std::pair<std::string, Summary>> parts = report.Parts();
@@ -161,6 +173,11 @@ std::string ReportText(const Report& report) {
   }
   AddSummaryRow("all", report.All(), &summary);
   std::string text = absl::StrCat(rows.Render(), "\n", summary.Render());
+  if (const auto without = report.LeaveOneLevelOut(); !without.empty()) {
+    TextTable others = SummaryTable("all predicted but of level");
+    for (const auto& [level, rest] : without) AddSummaryRow(level, rest, &others);
+    absl::StrAppend(&text, "\n", others.Render());
+  }
   if (refusals.empty()) return text;
   TextTable refused({{"refused for want of", Align::kLeft}, {"rows", Align::kRight}});
   for (const auto& [reason, count] : refusals) refused.AddRow({reason, absl::StrCat(count)});
@@ -193,6 +210,11 @@ std::string ReportJson(const Report& report) {
     Json entry = {{"part", name}};
     entry.update(SummaryJson(part));
     json["parts"].push_back(std::move(entry));
+  }
+  for (const auto& [level, rest] : report.LeaveOneLevelOut()) {
+    Json entry = {{"without", level}};
+    entry.update(SummaryJson(rest));
+    json["leave_one_level_out"].push_back(std::move(entry));
   }
   json["groups"] = Json::array();
   for (const auto& [name, group] : report.Groups()) {

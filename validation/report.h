@@ -40,7 +40,7 @@ struct Row {
   double Error() const { return predicted / measured - 1; }
 };
 
-// Over rows that were predicted; a quantile interpolates linearly between the sorted values around it.
+// Over rows that were predicted.
 struct Summary {
   int rows = 0;
   int ok = 0;
@@ -54,9 +54,6 @@ struct Summary {
 };
 Summary Summarise(const std::vector<const Row*>& rows);
 
-// Value below which a share `q` of the values lies; 0 of none.
-double Quantile(std::vector<double> values, double q);
-
 struct Report {
   std::vector<Row> rows;
   std::string group_column;
@@ -68,6 +65,9 @@ struct Report {
   Summary WithAssumptions(bool with) const;
   // By group, in order of first appearance.
   std::vector<std::pair<std::string, Summary>> Groups() const;
+  // All rows but those of one software level, for each level with a prediction; none where there are not two levels.
+  // Nothing is refitted: constants do not depend on runs.
+  std::vector<std::pair<std::string, Summary>> LeaveOneLevelOut() const;
   // By part, likewise; none where no row has one.
   std::vector<std::pair<std::string, Summary>> Parts() const;
 };

@@ -45,16 +45,6 @@ Report Example() {
 }
 
 // Sorted 1 2 3 4: position q x 3. Half of it lies between 2 and 3; 0.9 at 2.7, between 3 and 4.
-TEST(QuantileTest, InterpolatesBetweenSortedValues) {
-  const std::vector<double> values = {3, 1, 4, 2};
-  EXPECT_DOUBLE_EQ(Quantile(values, 0), 1);
-  EXPECT_DOUBLE_EQ(Quantile(values, 0.5), 2.5);
-  EXPECT_DOUBLE_EQ(Quantile(values, 0.9), 3.7);
-  EXPECT_DOUBLE_EQ(Quantile(values, 1), 4);
-  EXPECT_DOUBLE_EQ(Quantile({5}, 0.9), 5);
-  EXPECT_DOUBLE_EQ(Quantile({}, 0.5), 0);
-}
-
 // |errors| 0.1 0.2 0.3 0.4: median 0.25, 90th percentile 0.3 + 0.7 x 0.1. Signed -0.3 -0.1 0.2 0.4: median 0.05.
 TEST(SummaryTest, CountsAndQuantiles) {
   const Summary all = Example().All();

@@ -223,6 +223,22 @@ TEST(ValidateRuns, NoRowLeftIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--where"));
 }
 
+// Rows are predicted side by side, and the report is that of one thread.
+TEST(ValidateRuns, ThreadsDoNotChangeTheReport) {
+  const std::string table = TableText({});
+  const std::size_t header = table.find('\n') + 1;
+  std::string text = table.substr(0, header);
+  for (const char* const sequences : {"4", "8", "12", "16", "20", "24"}) {
+    text += TableText({{"global_batch", sequences}}).substr(header);
+  }
+  const auto json = [&](int threads) {
+    NoProgress progress;
+    return ReportJson(*ValidateRuns(*CsvTable::Parse(text, "table.csv"),
+                                    {.load = ShippedSpecs(), .where = {}, .threads = threads}, progress));
+  };
+  EXPECT_EQ(json(4), json(1));
+}
+
 TEST(ValidateRuns, GroupsByAnyColumn) {
   const absl::StatusOr<Report> report = Validate(TableText({}), {}, "model");
   ASSERT_TRUE(report.ok());
