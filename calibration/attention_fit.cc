@@ -209,7 +209,8 @@ struct Sides {
   Rows fitted;
   Rows held_out;
 };
-Sides SplitRows(const std::vector<MeasuredAttention>& rows, const std::function<bool(const MeasuredAttention&)>& wanted) {
+Sides SplitRows(const std::vector<MeasuredAttention>& rows,
+                const std::function<bool(const MeasuredAttention&)>& wanted) {
   Sides split;
   for (const MeasuredAttention& row : rows) {
     if (!wanted(row)) continue;
@@ -302,8 +303,7 @@ v1::MemoryBoundProfile FitUnfusedAttention(const v1::Accelerator& accelerator,
   return *profile;
 }
 
-std::vector<AttentionFit> CalibrateAttention(const std::vector<MeasuredAttention>& rows,
-                                             v1::Accelerator* accelerator) {
+std::vector<AttentionFit> CalibrateAttention(const std::vector<MeasuredAttention>& rows, v1::Accelerator* accelerator) {
   std::vector<AttentionFit> fits;
   for (v1::AttentionProfile& entry : *accelerator->mutable_profile()->mutable_attention()) {
     entry = FitAttention(*accelerator, entry, rows, &fits.emplace_back());

@@ -41,8 +41,7 @@ v1::MemoryBoundProfile FitUnfusedAttention(const v1::Accelerator& accelerator,
                                            const std::vector<MeasuredAttention>& rows, AttentionFit* fit);
 
 // Both for all that the accelerator's profile holds, in its order and UNFUSED last.
-std::vector<AttentionFit> CalibrateAttention(const std::vector<MeasuredAttention>& rows,
-                                             v1::Accelerator* accelerator);
+std::vector<AttentionFit> CalibrateAttention(const std::vector<MeasuredAttention>& rows, v1::Accelerator* accelerator);
 
 }  // namespace orrery::calibration
 

@@ -216,7 +216,8 @@ GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
   fit.too_short = SummariseErrors(all.too_short);
   for (const std::string& name : names) {
     const Errors& errors = groups[name];
-    fit.groups.push_back({name, SummariseErrors(errors.fitted), SummariseErrors(errors.held_out), SummariseErrors(errors.too_short)});
+    fit.groups.push_back(
+        {name, SummariseErrors(errors.fitted), SummariseErrors(errors.held_out), SummariseErrors(errors.too_short)});
   }
   return fit;
 }

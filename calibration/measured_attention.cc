@@ -22,10 +22,10 @@ struct KernelName {
   v1::AttentionKernel kernel;
 };
 constexpr std::array kKernels = {
-    KernelName{"torch_std", v1::UNFUSED},         KernelName{"FA1", v1::FLASH_ATTENTION_1},
-    KernelName{"FA2", v1::FLASH_ATTENTION_2},     KernelName{"FA3", v1::FLASH_ATTENTION_3},
-    KernelName{"FA4", v1::FLASH_ATTENTION_4},     KernelName{"FA4 2CTA", v1::FLASH_ATTENTION_4},
-    KernelName{"Triton", v1::TRITON_ATTENTION},   KernelName{"cuDNN", v1::CUDNN_ATTENTION},
+    KernelName{"torch_std", v1::UNFUSED},       KernelName{"FA1", v1::FLASH_ATTENTION_1},
+    KernelName{"FA2", v1::FLASH_ATTENTION_2},   KernelName{"FA3", v1::FLASH_ATTENTION_3},
+    KernelName{"FA4", v1::FLASH_ATTENTION_4},   KernelName{"FA4 2CTA", v1::FLASH_ATTENTION_4},
+    KernelName{"Triton", v1::TRITON_ATTENTION}, KernelName{"cuDNN", v1::CUDNN_ATTENTION},
 };
 
 constexpr std::int64_t kLargestSize = 100'000'000;
@@ -36,13 +36,14 @@ constexpr double kTeraflop = 1e12;
 
 absl::Status BadCell(const CsvTable& table, const CsvRow& row, std::string_view column, std::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(table.name(), ":", row.line, ": ", std::string(column), ": \"",
-                                                 std::string(Cell(table, row, column)), "\"; allowed: ",
-                                                 std::string(allowed)));
+                                                 std::string(Cell(table, row, column)),
+                                                 "\"; allowed: ", std::string(allowed)));
 }
 
 absl::Status ReadKernel(const CsvTable& table, const CsvRow& row, MeasuredAttention* measured) {
   const std::string_view kernel = Cell(table, row, "kernel");
-  const auto* named = std::find_if(kKernels.begin(), kKernels.end(), [&](const KernelName& k) { return k.name == kernel; });
+  const auto* named =
+      std::find_if(kKernels.begin(), kKernels.end(), [&](const KernelName& k) { return k.name == kernel; });
   if (named == kKernels.end()) return absl::UnimplementedError(absl::StrCat("kernel ", std::string(kernel)));
   measured->attention.kernel = named->kernel;
   const std::string_view dtype = Cell(table, row, "dtype");
@@ -102,8 +103,8 @@ double OverDirections(const MeasuredAttention& measured, const Seconds& seconds)
 }  // namespace
 
 absl::Status CheckAttentionColumns(const CsvTable& table) {
-  for (const char* column : {"source", "gpu", "kernel", "pass", "causal", "head_dim", "batch", "heads_q", "seqlen",
-                             "dtype", "time_us"}) {
+  for (const char* column :
+       {"source", "gpu", "kernel", "pass", "causal", "head_dim", "batch", "heads_q", "seqlen", "dtype", "time_us"}) {
     ABSL_RETURN_IF_ERROR(table.Column(column).status());
   }
   return absl::OkStatus();
@@ -127,8 +128,8 @@ absl::StatusOr<MeasuredAttention> ReadMeasuredAttention(const CsvTable& table, c
 }
 
 double FusedAttentionSeconds(const kernels::AttentionModel& model, double floor, const MeasuredAttention& measured) {
-  return OverDirections(
-      measured, [&](const workloads::Attention& attention) { return model.Seconds(attention) + floor; });
+  return OverDirections(measured,
+                        [&](const workloads::Attention& attention) { return model.Seconds(attention) + floor; });
 }
 
 absl::StatusOr<double> PredictAttention(const v1::Accelerator& accelerator, const MeasuredAttention& measured) {
@@ -157,8 +158,8 @@ absl::StatusOr<double> PredictAttention(const v1::Accelerator& accelerator, cons
     const kernels::AttentionModel model(entry, accelerator.sms(), PeakOf(accelerator, measured.data_type));
     return FusedAttentionSeconds(model, accelerator.profile().kernel_floor().value(), measured);
   }
-  return absl::UnimplementedError(absl::StrCat(v1::AttentionKernel_Name(measured.attention.kernel), " for ", type,
-                                               " on ", accelerator.name()));
+  return absl::UnimplementedError(
+      absl::StrCat(v1::AttentionKernel_Name(measured.attention.kernel), " for ", type, " on ", accelerator.name()));
 }
 
 }  // namespace orrery::calibration

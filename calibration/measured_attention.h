@@ -1,6 +1,6 @@
 // A measured attention kernel: one row of a table with the columns
-//   source, gpu, kernel, pass (fwd, bwd, fwd+bwd), causal (0, 1), head_dim, head_dim_v, batch, heads_q, heads_kv, seqlen,
-//   dtype (fp16, bf16, fp8), time_us, tflops
+//   source, gpu, kernel, pass (fwd, bwd, fwd+bwd), causal (0, 1), head_dim, head_dim_v, batch, heads_q, heads_kv,
+//   seqlen, dtype (fp16, bf16, fp8), time_us, tflops
 // FLOPs by the usual convention: 4 b h s^2 d forward, half of it with a causal mask, 2.5 times as many backward.
 #ifndef ORRERY_CALIBRATION_MEASURED_ATTENTION_H_
 #define ORRERY_CALIBRATION_MEASURED_ATTENTION_H_
@@ -32,8 +32,8 @@ struct MeasuredAttention {
 
 // NOT_FOUND where the table lacks a column that is needed.
 absl::Status CheckAttentionColumns(const CsvTable& table);
-// One row. UNIMPLEMENTED names what has no model: a kernel, a head dimension of its own for values; INVALID_ARGUMENT a cell that
-// cannot be read. Blank heads follow from time and rate.
+// One row. UNIMPLEMENTED names what has no model: a kernel, a head dimension of its own for values; INVALID_ARGUMENT a
+// cell that cannot be read. Blank heads follow from time and rate.
 absl::StatusOr<MeasuredAttention> ReadMeasuredAttention(const CsvTable& table, const CsvRow& row);
 
 // Predicted seconds of the directions that were timed: fused kernels by their entry in the accelerator's profile, one

@@ -54,7 +54,7 @@ struct ValidateArguments {
   std::string kind;
   std::string file;
   std::vector<std::string> where;
-  std::string by;  // empty: what is usual for the kind
+  std::string by;   // empty: what is usual for the kind
   int threads = 0;  // 0: as many as the machine runs at once
   // Where to write the errors by family of runs; empty: nowhere.
   std::string expected_errors;

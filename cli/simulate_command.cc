@@ -59,18 +59,16 @@ absl::StatusOr<std::optional<reports::ExpectedError>> ExpectedErrorFor(const spe
   const spec::LoadOptions options = LoadOptionsOf(arguments.spec.spec_path, {});
   const absl::StatusOr<v1::ExpectedErrors> errors = validation::LoadExpectedErrors(options.spec_path);
   if (!errors.ok()) return errors.status();
-  const std::optional<v1::ExpectedError> family = validation::ExpectedErrorOf(
-      *errors, loaded.run.software().name(), loaded.run.cluster().accelerator().name());
+  const std::optional<v1::ExpectedError> family =
+      validation::ExpectedErrorOf(*errors, loaded.run.software().name(), loaded.run.cluster().accelerator().name());
   if (!family.has_value()) return std::optional<reports::ExpectedError>();
   if (family->software().empty()) {
     result.warnings.push_back(absl::StrCat("no published run of software level ", loaded.software,
                                            " was predicted: the expected error is that of ",
                                            validation::FamilyName(*family)));
   }
-  return std::optional(reports::ExpectedError{.p50 = family->p50(),
-                                              .p90 = family->p90(),
-                                              .family = validation::FamilyName(*family),
-                                              .runs = family->rows()});
+  return std::optional(reports::ExpectedError{
+      .p50 = family->p50(), .p90 = family->p90(), .family = validation::FamilyName(*family), .runs = family->rows()});
 }
 
 // What is written must not be what is read, or written twice.

@@ -114,8 +114,8 @@ class Checker {
     const std::int64_t tp = parallelism_.tp();
     if (run_.model().heads() % kv != 0) {
       Fail({"model.kv_heads", "model.heads"},
-           absl::StrCat("kv_heads = ", kv, " does not divide heads = ", run_.model().heads(), "; allowed: a divisor of ",
-                        run_.model().heads()));
+           absl::StrCat("kv_heads = ", kv, " does not divide heads = ", run_.model().heads(),
+                        "; allowed: a divisor of ", run_.model().heads()));
     } else if (kv % tp != 0 && tp % kv != 0) {
       Fail(paths, absl::StrCat("kv_heads = ", kv, " can be neither shared nor copied evenly by tp = ", tp,
                                "; allowed: a divisor or a multiple of ", tp));
@@ -137,7 +137,8 @@ class Checker {
 
   void CheckPrecision() {
     if (Good({"training.precision"}) && run_.training().precision() == v1::FP8) {
-      Fail({"training.precision"}, "found FP8, which has kernel prices but no training recipe; allowed: FP16, BF16, FP32");
+      Fail({"training.precision"},
+           "found FP8, which has kernel prices but no training recipe; allowed: FP16, BF16, FP32");
     }
     if (Good({"training.gradient_type"}) && run_.training().gradient_type() == v1::FP8) {
       Fail({"training.gradient_type"}, "found FP8; allowed: FP16, BF16, FP32");
@@ -197,9 +198,9 @@ class Checker {
     std::int64_t sum = 0;
     for (const std::int64_t count : layers) sum += count;
     if (layers.size() != stages || sum != run_.model().layers()) {
-      Fail({"parallelism.stage_layers"},
-           absl::StrCat("lists ", layers.size(), " stages with ", sum, " layers; allowed: pp x virtual_stages = ", stages,
-                        " stages with model.layers = ", run_.model().layers()));
+      Fail({"parallelism.stage_layers"}, absl::StrCat("lists ", layers.size(), " stages with ", sum,
+                                                      " layers; allowed: pp x virtual_stages = ", stages,
+                                                      " stages with model.layers = ", run_.model().layers()));
     }
   }
 
@@ -249,17 +250,18 @@ class Checker {
       for (const int type : entries[i].data_types()) {
         const auto [it, is_new] = first.emplace(type, i);
         if (!is_new) {
-          Fail({path}, absl::StrCat(v1::DataType_Name(type), " is served already by gemm[", it->second,
-                                    "]; allowed: once"));
+          Fail({path},
+               absl::StrCat(v1::DataType_Name(type), " is served already by gemm[", it->second, "]; allowed: once"));
         }
       }
     }
     if (entries.empty() || !Good({"training.precision"}) || first.contains(run_.training().precision())) return;
     std::vector<std::string> names;
     for (const auto& [type, entry] : first) names.push_back(v1::DataType_Name(type));
-    Fail({"training.precision", "cluster.accelerator.profile.gemm"},
-         absl::StrCat("the accelerator's profile has no GEMM times for ",
-                      v1::DataType_Name(run_.training().precision()), "; allowed: one of ", absl::StrJoin(names, ", ")));
+    Fail(
+        {"training.precision", "cluster.accelerator.profile.gemm"},
+        absl::StrCat("the accelerator's profile has no GEMM times for ", v1::DataType_Name(run_.training().precision()),
+                     "; allowed: one of ", absl::StrJoin(names, ", ")));
   }
 
   void CheckAttentionProfile() {
@@ -270,7 +272,8 @@ class Checker {
       if (!Good({path})) continue;
       const std::string& name = v1::AttentionKernel_Name(entries[i].kernel());
       if (entries[i].kernel() == v1::UNFUSED) {
-        Fail({path}, "found UNFUSED, which is priced as GEMMs and a softmax; allowed: a fused kernel, as FLASH_ATTENTION_2");
+        Fail({path},
+             "found UNFUSED, which is priced as GEMMs and a softmax; allowed: a fused kernel, as FLASH_ATTENTION_2");
         continue;
       }
       for (const int type : entries[i].data_types()) {
@@ -304,9 +307,10 @@ class Checker {
       if (serves && entry.kernel() != v1::UNFUSED) names.push_back(v1::AttentionKernel_Name(entry.kernel()));
     }
     names.push_back("UNFUSED");
-    Fail({"software.attention_kernel", "cluster.accelerator.profile.attention"},
-         absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel), " for ",
-                      v1::DataType_Name(run_.training().precision()), "; allowed: one of ", absl::StrJoin(names, ", ")));
+    Fail(
+        {"software.attention_kernel", "cluster.accelerator.profile.attention"},
+        absl::StrCat("the accelerator's profile has no times of ", v1::AttentionKernel_Name(kernel), " for ",
+                     v1::DataType_Name(run_.training().precision()), "; allowed: one of ", absl::StrJoin(names, ", ")));
   }
 
   // Smaller heads are padded to the next size that has a kernel; larger ones have none.
@@ -344,8 +348,8 @@ class Checker {
                          " micro-batches; allowed: DP beside FORWARD passes of the FIRST or BACKWARD passes of "
                          "the LAST, or either of ALL"));
       } else if (!is_new) {
-        Fail(paths, absl::StrCat("a rule for ", v1::PassKind_Name(rule.pass()),
-                                 " passes of the ", v1::MicroBatches_Name(rule.micro_batches()),
+        Fail(paths, absl::StrCat("a rule for ", v1::PassKind_Name(rule.pass()), " passes of the ",
+                                 v1::MicroBatches_Name(rule.micro_batches()),
                                  " micro-batches stands already in overlap_rules[", it->second, "]; allowed: one"));
       }
     }

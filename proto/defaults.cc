@@ -195,8 +195,8 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
 }
 
 void FillNodeDefaults(v1::Node* node) {
-  for (const auto& [present, link] : {std::pair(node->has_nvlink(), &v1::Node::mutable_nvlink),
-                                      std::pair(node->has_nic(), &v1::Node::mutable_nic)}) {
+  for (const auto& [present, link] :
+       {std::pair(node->has_nvlink(), &v1::Node::mutable_nvlink), std::pair(node->has_nic(), &v1::Node::mutable_nic)}) {
     if (!present || !(node->*link)()->has_efficiency()) continue;
     ORRERY_DEFAULT((node->*link)(), message_efficiency, (node->*link)()->efficiency());
   }

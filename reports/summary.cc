@@ -130,9 +130,9 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
                                      FormatPercent(jitter.sigma(), 2)),
                   "; spec ", provenance.spec_sha256.substr(0, 12), ", orrery ", provenance.version, "\n");
   if (const std::optional<ExpectedError>& expected = provenance.expected_error; expected.has_value()) {
-    absl::StrAppend(&text, "expected error of the iteration time ", FormatPercent(expected->p50),
-                    " (median), up to ", FormatPercent(expected->p90), " (90th percentile), as on ", expected->runs,
-                    " published runs of ", expected->family, "\n");
+    absl::StrAppend(&text, "expected error of the iteration time ", FormatPercent(expected->p50), " (median), up to ",
+                    FormatPercent(expected->p90), " (90th percentile), as on ", expected->runs, " published runs of ",
+                    expected->family, "\n");
   }
   absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations",
                   result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",

@@ -1,4 +1,5 @@
-// Files of published measurements, which the repository does not hold: tests that use them say so when they are skipped.
+// Files of published measurements, which the repository does not hold: tests that use them say so when they are
+// skipped.
 #ifndef ORRERY_TESTS_REFERENCE_H_
 #define ORRERY_TESTS_REFERENCE_H_
 

@@ -24,8 +24,8 @@ Row RowOf(const CsvTable& table, const CsvRow& csv, const std::string& group_col
   row.id = absl::StrCat(cell("gpu"), " ", cell("kernel"), " ", cell("dtype"), " ", cell("pass"),
                         cell("causal") == "1" ? " causal " : " full ", cell("batch"), " x ", cell("heads_q"), " x ",
                         cell("seqlen"), " x ", cell("head_dim"));
-  row.group = group_column.empty() ? absl::StrCat(cell("gpu"), ", ", cell("kernel"), ", ", cell("dtype"))
-                                   : cell(group_column);
+  row.group =
+      group_column.empty() ? absl::StrCat(cell("gpu"), ", ", cell("kernel"), ", ", cell("dtype")) : cell(group_column);
   return row;
 }
 

@@ -1,8 +1,8 @@
 // `orrery validate attention`: measured attention kernels (columns as in calibration/measured_attention.h), predicted.
 //
-// The row's gpu names an accelerator preset by its name or an alias; its kernel, pass, mask, shape and dtype the entry of
-// that preset's profile, or the eager kernels of unfused attention. Rows that no profile has a price for are refused,
-// naming what is missing. Summaries tell apart what calibrations may see and what they hold out.
+// The row's gpu names an accelerator preset by its name or an alias; its kernel, pass, mask, shape and dtype the entry
+// of that preset's profile, or the eager kernels of unfused attention. Rows that no profile has a price for are
+// refused, naming what is missing. Summaries tell apart what calibrations may see and what they hold out.
 #ifndef ORRERY_VALIDATION_ATTENTION_H_
 #define ORRERY_VALIDATION_ATTENTION_H_
 

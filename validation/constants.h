@@ -1,5 +1,5 @@
-// How many constants stand behind a prediction: every number of a profile or a link that was measured, fitted or assumed,
-// and that the run's price can depend on.
+// How many constants stand behind a prediction: every number of a profile or a link that was measured, fitted or
+// assumed, and that the run's price can depend on.
 #ifndef ORRERY_VALIDATION_CONSTANTS_H_
 #define ORRERY_VALIDATION_CONSTANTS_H_
 

@@ -212,7 +212,8 @@ class RowReader {
     if (!stages.has_value() && schedule == "interleaved-1F1B") {
       // Where the ends count as layers, so they do here.
       const std::int64_t layers = run().model().layers();
-      const std::int64_t units = layers % pp == 0 || defaults().layer_split() != v1::ENDS_AS_LAYERS ? layers : layers + 2;
+      const std::int64_t units =
+          layers % pp == 0 || defaults().layer_split() != v1::ENDS_AS_LAYERS ? layers : layers + 2;
       stages = LargestDivisor(units / pp, defaults().max_virtual_stages());
       Assume(absl::StrCat("vpp = ", *stages));
     }
@@ -262,9 +263,7 @@ class RowReader {
 };
 
 // The sequences of one replica.
-std::int64_t SequencesPerReplica(const v1::Run& run) {
-  return run.training().global_batch() / run.parallelism().dp();
-}
+std::int64_t SequencesPerReplica(const v1::Run& run) { return run.training().global_batch() / run.parallelism().dp(); }
 
 struct Prediction {
   spec::LoadedRun loaded;
@@ -278,8 +277,8 @@ absl::StatusOr<Prediction> Simulated(const v1::Run& run, const spec::LoadOptions
   return prediction;
 }
 
-// Without a pipeline the largest micro-batch that fits in memory is fastest, and what is run where a source does not say;
-// 1 where none fits.
+// Without a pipeline the largest micro-batch that fits in memory is fastest, and what is run where a source does not
+// say; 1 where none fits.
 absl::StatusOr<Prediction> LargestMicroBatch(v1::Run run, const spec::LoadOptions& options) {
   ABSL_ASSIGN_OR_RETURN(Prediction prediction, Simulated(run, options));
   const std::int64_t sequences = SequencesPerReplica(prediction.loaded.run);

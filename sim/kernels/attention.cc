@@ -54,8 +54,7 @@ double AttentionModel::Seconds(const workloads::Attention& attention) const {
                        [](const Dimension& entry, std::int64_t head_dim) { return entry.head_dim < head_dim; });
   if (dimension == dimensions_.end()) --dimension;
   const Direction& direction = attention.backward ? backward_ : forward_;
-  const double width =
-      static_cast<double>(std::max(dimension->head_dim, attention.head_dim)) + direction.softmax_width;
+  const double width = static_cast<double>(std::max(dimension->head_dim, attention.head_dim)) + direction.softmax_width;
   const double key_seconds = direction.key_seconds * width * dimension->slowdown;
 
   const std::int64_t rows = CeilDiv(attention.q, block_);

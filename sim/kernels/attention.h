@@ -7,14 +7,15 @@
 // queries
 //   tau = B (d + s) f / (P / S e g^log2(d / 128))      f = 4 forward, 10 backward; without g for d <= 128
 // d being the head dimension padded to one that has a kernel: two products of 2 d FLOPs per score forward, five
-// backward; g is wide_factor. s is what the softmax adds, counted in elements of the head dimension: its exponentials are bound by other
-// units than the products and hide behind them only in part, which is why small heads are slower. A score needs one
-// exponential in either direction, so backward, with five products for two, s weighs 2 / 5. A row of blocks that sees n
-// keys takes
+// backward; g is wide_factor. s is what the softmax adds, counted in elements of the head dimension: its exponentials
+// are bound by other units than the products and hide behind them only in part, which is why small heads are slower. A
+// score needs one exponential in either direction, so backward, with five products for two, s weighs 2 / 5. A row of
+// blocks that sees n keys takes
 //   r = tau (n / c + h)
-// where c < 1 with a causal mask only, and h (half_length, of its own for backward) is start and end of a row: rows that
-// see n keys reach n / (n + h) of the rate. All rows, W seconds of them, are handed out one by one as multiprocessors
-// become free; the last to finish is half a row late on average, and equal rows take whole waves at most:
+// where c < 1 with a causal mask only, and h (half_length, of its own for backward) is start and end of a row: rows
+// that see n keys reach n / (n + h) of the rate. All rows, W seconds of them, are handed out one by one as
+// multiprocessors become free; the last to finish is half a row late on average, and equal rows take whole waves at
+// most:
 //   time = max(r_max, min(W / S + r_max / 2, ceil(rows / S) r_max))
 // Few rows leave multiprocessors idle. Time is monotone: neither a smaller window nor a shorter sequence is slower.
 //

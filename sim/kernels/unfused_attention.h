@@ -1,4 +1,5 @@
-// Time of attention without a fused kernel, as an eager framework runs it in 16 bits (PyTorch's baddbmm, softmax and bmm):
+// Time of attention without a fused kernel, as an eager framework runs it in 16 bits (PyTorch's baddbmm, softmax and
+// bmm):
 //   forward   Q, K, V by head             transposed copies: each read and written
 //             scores = Q K^T / sqrt(d)    GEMM, batch x heads products of [q, kv] over d
 //             scores + mask               with a causal mask only: reads and writes the scores
@@ -10,9 +11,9 @@
 //             softmax's gradient          reads dP and P, writes dS
 //             dQ = dS K, dK = dS^T Q      GEMMs
 //             dQ, dK, dV by token         transposed copies, and once more into one tensor
-// A mask saves nothing: all scores are computed. At longer sequences it is bound by moving the scores, 2 q kv bytes per batch
-// and head, four times and more. What a training framework runs instead (fp32 softmax, fused masks, dropout) stands in
-// workloads/attention_block.cc.
+// A mask saves nothing: all scores are computed. At longer sequences it is bound by moving the scores, 2 q kv bytes per
+// batch and head, four times and more. What a training framework runs instead (fp32 softmax, fused masks, dropout)
+// stands in workloads/attention_block.cc.
 #ifndef ORRERY_SIM_KERNELS_UNFUSED_ATTENTION_H_
 #define ORRERY_SIM_KERNELS_UNFUSED_ATTENTION_H_
 

@@ -85,20 +85,20 @@ absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
   ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, schedules::Generate(run.schedule().name(), parameters));
   schedules::Lowering lowering = schedules::Lower(schedule);
   const std::int64_t shard_ranks = parallelism.zero_stage() > 0 ? parallelism.shard_ranks() : parallelism.dp();
-  return Plan{.run = run,
-              .tp = parallelism.tp(),
-              .dp = parallelism.dp(),
-              .pp = parallelism.pp(),
-              .world = parallelism.gpus(),
-              .shard_ranks = shard_ranks,
-              .chunks = parameters.chunks,
-              .micro_batches = parameters.micro_batches,
-              .layout =
-                  layout::Layout(parallelism.tp(), parallelism.cp(), parallelism.dp(), parallelism.pp(),
-                                 run.cluster().node().gpus(), run.cluster().fabric().nodes_per_leaf(), shard_ranks),
-              .schedule = std::move(schedule),
-              .lowering = std::move(lowering),
-              .stages = StageShapes(run)};
+  return Plan{
+      .run = run,
+      .tp = parallelism.tp(),
+      .dp = parallelism.dp(),
+      .pp = parallelism.pp(),
+      .world = parallelism.gpus(),
+      .shard_ranks = shard_ranks,
+      .chunks = parameters.chunks,
+      .micro_batches = parameters.micro_batches,
+      .layout = layout::Layout(parallelism.tp(), parallelism.cp(), parallelism.dp(), parallelism.pp(),
+                               run.cluster().node().gpus(), run.cluster().fabric().nodes_per_leaf(), shard_ranks),
+      .schedule = std::move(schedule),
+      .lowering = std::move(lowering),
+      .stages = StageShapes(run)};
 }
 
 }  // namespace orrery::training

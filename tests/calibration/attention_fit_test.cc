@@ -110,8 +110,8 @@ TEST(AttentionFit, HeldOutRowsAreNotSeenAndTheResultIsStable) {
   EXPECT_EQ(FitAttention(Chip(), spoilt, rows, &again_fit).ShortDebugString(), spoilt.ShortDebugString());
 }
 
-// Forward rows with a mask and one head dimension tell neither what a mask costs nor what the softmax does; the backward
-// pass keeps its ratio to forward, 2 / 3 and 2.
+// Forward rows with a mask and one head dimension tell neither what a mask costs nor what the softmax does; the
+// backward pass keeps its ratio to forward, 2 / 3 and 2.
 TEST(AttentionFit, KeepsWhatRowsDoNotTell) {
   const std::vector<MeasuredAttention> rows =
       Measure(Entry(0.5, 0.55, 180, 420, 10, 1, 1), /*backward=*/false, /*causal=*/true, {128});
@@ -132,7 +132,8 @@ TEST(AttentionFit, FewRowsLeaveTheEntryAsItWas) {
   EXPECT_EQ(fit.undetermined.size(), 1u);
 }
 
-constexpr char kHeader[] = "source,gpu,kernel,pass,causal,head_dim,head_dim_v,batch,heads_q,heads_kv,seqlen,dtype,time_us,tflops\n";
+constexpr char kHeader[] =
+    "source,gpu,kernel,pass,causal,head_dim,head_dim_v,batch,heads_q,heads_kv,seqlen,dtype,time_us,tflops\n";
 
 absl::StatusOr<MeasuredAttention> ReadRow(const std::string& row) {
   const absl::StatusOr<CsvTable> table = CsvTable::Parse(kHeader + row + "\n", "t.csv");
@@ -160,13 +161,14 @@ TEST(MeasuredAttention, BlankHeadsFollowFromTheRate) {
 }
 
 TEST(MeasuredAttention, NamesWhatItDoesNotHave) {
-  EXPECT_EQ(ReadRow("s,g,FA3 varlen,fwd,0,64,64,8,8,8,4096,bf16,910,").status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ReadRow("s,g,FA3 varlen,fwd,0,64,64,8,8,8,4096,bf16,910,").status().code(),
+            absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ReadRow("s,g,FA3,fwd,0,192,128,8,8,8,4096,bf16,910,").status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ReadRow("s,g,FA3,fwd,0,64,64,8,8,8,4096,int4,910,").status().code(), absl::StatusCode::kUnimplemented);
-  for (const char* bad : {"s,g,FA3,fwd,2,64,64,8,8,8,4096,bf16,910,", "s,g,FA3,up,0,64,64,8,8,8,4096,bf16,910,",
-                          "s,g,FA3,fwd,0,64,64,8,8,8,4096,bf16,-1,", "s,g,FA3,fwd,0,64,64,0,8,8,4096,bf16,910,",
-                          "s,g,FA3,fwd,0,64,64,8,,8,4096,bf16,910,",
-                          "s,g,FA3,fwd,0,64,64,100000000,100000000,8,100000000,bf16,910,"}) {
+  for (const char* bad :
+       {"s,g,FA3,fwd,2,64,64,8,8,8,4096,bf16,910,", "s,g,FA3,up,0,64,64,8,8,8,4096,bf16,910,",
+        "s,g,FA3,fwd,0,64,64,8,8,8,4096,bf16,-1,", "s,g,FA3,fwd,0,64,64,0,8,8,4096,bf16,910,",
+        "s,g,FA3,fwd,0,64,64,8,,8,4096,bf16,910,", "s,g,FA3,fwd,0,64,64,100000000,100000000,8,100000000,bf16,910,"}) {
     EXPECT_EQ(ReadRow(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }

@@ -39,8 +39,9 @@ constexpr Way kWays[] = {
 };
 
 std::string Json(const v1::Run& run, const Waterfall& waterfall) {
-  return ResultJson(Simulated(run), waterfall,
-                    Provenance{.version = "test", .spec_sha256 = {}, .profile = {}, .software = {}, .expected_error = {}}, nullptr);
+  return ResultJson(
+      Simulated(run), waterfall,
+      Provenance{.version = "test", .spec_sha256 = {}, .profile = {}, .software = {}, .expected_error = {}}, nullptr);
 }
 
 void ExpectOneAnswer(v1::Run run) {

@@ -27,8 +27,12 @@ std::vector<std::string> Keys(const ordered_json& object) {
 
 ordered_json JsonOf(const v1::Run& run, const SimulatorCost* cost = &kCost) {
   const training::Result result = Simulated(run);
-  const Provenance provenance{.version = "1.2.3", .spec_sha256 = "abc", .profile = "a100", .software = "level",
-                              .expected_error = ExpectedError{.p50 = 0.04, .p90 = 0.1, .family = "level on a100", .runs = 9}};
+  const Provenance provenance{
+      .version = "1.2.3",
+      .spec_sha256 = "abc",
+      .profile = "a100",
+      .software = "level",
+      .expected_error = ExpectedError{.p50 = 0.04, .p90 = 0.1, .family = "level on a100", .runs = 9}};
   return ordered_json::parse(ResultJson(result, *MakeWaterfall(run, result), provenance, cost));
 }
 
@@ -97,8 +101,8 @@ TEST(ResultJson, FiguresAgree) {
   std::int64_t device_peak = 0;
   for (const ordered_json& rank : json["memory"]["pipeline_ranks"]) {
     std::int64_t sum = 0;
-    for (const char* const part : {"weights", "gradients", "optimizer", "activations", "logits", "buffers", "workspaces",
-                                   "update"}) {
+    for (const char* const part :
+         {"weights", "gradients", "optimizer", "activations", "logits", "buffers", "workspaces", "update"}) {
       sum += rank[part].get<std::int64_t>();
     }
     EXPECT_EQ(rank["allocator_peak_bytes"], sum);

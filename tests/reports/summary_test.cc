@@ -20,7 +20,10 @@ using training::testing::SmallRun;
 
 std::string SummaryOf(const v1::Run& run, const training::Result& result) {
   const Provenance provenance{
-      .version = "1.2.3", .spec_sha256 = "0123456789abcdef", .profile = "a100", .software = "megatron-lm-2022",
+      .version = "1.2.3",
+      .spec_sha256 = "0123456789abcdef",
+      .profile = "a100",
+      .software = "megatron-lm-2022",
       .expected_error = ExpectedError{.p50 = 0.04, .p90 = 0.1, .family = "megatron-lm-2022 on a100", .runs = 9}};
   return Summary(result, *MakeWaterfall(run, result), provenance, {.wall_seconds = 0.25, .peak_rss_bytes = 4096});
 }

@@ -16,9 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path Tables() {
-  return orrery::tests::ReferenceFile("schedules");
-}
+fs::path Tables() { return orrery::tests::ReferenceFile("schedules"); }
 
 std::vector<std::string> Split(const std::string& line) {
   std::vector<std::string> cells;

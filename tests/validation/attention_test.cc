@@ -25,8 +25,9 @@ absl::StatusOr<Report> Validate(const std::string& rows, AttentionOptions option
   return ValidateAttention(*table, options, progress);
 }
 
-// H100, figures of the FlashAttention-3 paper (arXiv 2407.08608), 16k tokens of 2,048: the first three at head dimension
-// 128 and 64, forward and backward, with and without a mask; the last without a fused kernel. Each within 10 %.
+// H100, figures of the FlashAttention-3 paper (arXiv 2407.08608), 16k tokens of 2,048: the first three at head
+// dimension 128 and 64, forward and backward, with and without a mask; the last without a fused kernel. Each within 10
+// %.
 TEST(ValidateAttention, PublishedRows) {
   const absl::StatusOr<Report> report = Validate(
       "s,H100 SXM5,FA2,fwd,0,128,128,2,16,16,8192,fp16,2971.65,370\n"
@@ -65,8 +66,8 @@ TEST(ValidateAttention, RefusesWhatItHasNoPriceFor) {
       "s,H100,FA2,fwd,0,320,320,2,16,16,8192,fp16,1000,\n"
       "s,H100,FA2,fwd,0,192,128,2,16,16,8192,fp16,1000,\n");
   ASSERT_TRUE(report.ok()) << report.status();
-  const char* reasons[] = {"accelerator H100 PCIe",    "kernel FA3 varlen",      "FLASH_ATTENTION_3",
-                           "FP8 on a100-sxm-80gb", "heads of 320 elements", "a head dimension of its own for values"};
+  const char* reasons[] = {"accelerator H100 PCIe", "kernel FA3 varlen",     "FLASH_ATTENTION_3",
+                           "FP8 on a100-sxm-80gb",  "heads of 320 elements", "a head dimension of its own for values"};
   for (std::size_t i = 0; i < report->rows.size(); ++i) {
     EXPECT_EQ(report->rows[i].status, Status::kRefused) << i;
     EXPECT_THAT(report->rows[i].reason, HasSubstr(reasons[i]));
@@ -77,7 +78,8 @@ TEST(ValidateAttention, WhereAndBy) {
   const std::string rows =
       "s,H100,FA2,fwd,0,128,128,2,16,16,8192,fp16,1000,\n"
       "t,H100,FA3,fwd,0,128,128,2,16,16,8192,fp16,1000,\n";
-  const absl::StatusOr<Report> report = Validate(rows, {.load = {}, .where = {{"kernel", "FA3"}}, .group_column = "source"});
+  const absl::StatusOr<Report> report =
+      Validate(rows, {.load = {}, .where = {{"kernel", "FA3"}}, .group_column = "source"});
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->rows.size(), 1u);
   EXPECT_EQ(report->rows[0].group, "t");
@@ -87,8 +89,8 @@ TEST(ValidateAttention, WhereAndBy) {
             absl::StatusCode::kNotFound);
 }
 
-// The published record, where it is at hand: on H100 a median of at most 10 % for each kernel generation with eight rows
-// of one source and more.
+// The published record, where it is at hand: on H100 a median of at most 10 % for each kernel generation with eight
+// rows of one source and more.
 TEST(ValidateAttention, PublishedRecord) {
   const std::string path = orrery::tests::ReferenceFile("kernels/attention.csv");
   if (path.empty()) GTEST_SKIP() << "no reference data";

@@ -92,11 +92,17 @@ BENCHMARK(BM_FoldedMillion)->Unit(benchmark::kMillisecond);
 // ZeRO-3 of 80 layers and 16 micro-batches over 512 GPUs, sharded by node: two gathers and two reductions a layer. The
 // event queue gives the answer.
 void BM_FoldedSharded512(benchmark::State& state) {
-  const std::vector<std::string> sharded = {
-      "model.layers=80",         "parallelism.tp=1",         "parallelism.pp=1",
-      "parallelism.dp=512",      "parallelism.zero_stage=3", "parallelism.shard_ranks=8",
-      "training.micro_batch=1",  "training.global_batch=8192", "parallelism.virtual_stages=1",
-      "software.gather_ahead=1", "software.reduce_every_micro_batch=true"};
+  const std::vector<std::string> sharded = {"model.layers=80",
+                                            "parallelism.tp=1",
+                                            "parallelism.pp=1",
+                                            "parallelism.dp=512",
+                                            "parallelism.zero_stage=3",
+                                            "parallelism.shard_ranks=8",
+                                            "training.micro_batch=1",
+                                            "training.global_batch=8192",
+                                            "parallelism.virtual_stages=1",
+                                            "software.gather_ahead=1",
+                                            "software.reduce_every_micro_batch=true"};
   static const Time kByQueue = [&] {
     std::vector<std::string> overrides = sharded;
     overrides.emplace_back("simulation.engine=EVENT_QUEUE");

@@ -69,8 +69,8 @@ TEST(Attention, CausalEfficiency) {
   EXPECT_DOUBLE_EQ(Toy(toy).Seconds(full), full_before);
 }
 
-// Head dimension 5 runs as 16, 4 and 32 have kernels of their own. At 512, two doublings above 128, half and half of the
-// efficiency is left. Beyond there is no kernel.
+// Head dimension 5 runs as 16, 4 and 32 have kernels of their own. At 512, two doublings above 128, half and half of
+// the efficiency is left. Beyond there is no kernel.
 TEST(Attention, HeadDimensions) {
   const v1::Accelerator toy = ToyAccelerator();
   const double at16 = Toy(toy).Seconds(Problem(32, 16));

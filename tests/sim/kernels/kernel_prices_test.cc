@@ -43,8 +43,8 @@ TEST(KernelPrices, Floor) {
   EXPECT_DOUBLE_EQ(prices.Seconds(gemm), 1e-6);
 }
 
-// 100 MB in the cache at 4e12 bytes/s: 900 MB at 0.5e12 and 100 MB at 2e12 bytes/s, 1.8 ms and 0.05 ms. Two kernels have
-// 200 MB in it: 1.6 and 0.1 ms. The optimizer finds nothing there. A slow cache is not used.
+// 100 MB in the cache at 4e12 bytes/s: 900 MB at 0.5e12 and 100 MB at 2e12 bytes/s, 1.8 ms and 0.05 ms. Two kernels
+// have 200 MB in it: 1.6 and 0.1 ms. The optimizer finds nothing there. A slow cache is not used.
 TEST(KernelPrices, CacheServesItsShare) {
   v1::Accelerator toy = ToyAccelerator();
   v1::MemoryBoundProfile& profile = *toy.mutable_profile()->mutable_memory_bound();
@@ -55,8 +55,8 @@ TEST(KernelPrices, CacheServesItsShare) {
   EXPECT_DOUBLE_EQ(prices.Seconds(MemoryBound(MemoryBoundClass::kElementwise, 50'000'000)), 0.026e-3);
   EXPECT_DOUBLE_EQ(prices.OptimizerSeconds(Bytes(1'000'000'000), 1), 1.251e-3);
   profile.mutable_cache_bandwidth()->set_value(1e6);
-  EXPECT_DOUBLE_EQ(
-      KernelPrices(toy, v1::FP16).Seconds(MemoryBound(MemoryBoundClass::kElementwise, 1'000'000'000)), 2.001e-3);
+  EXPECT_DOUBLE_EQ(KernelPrices(toy, v1::FP16).Seconds(MemoryBound(MemoryBoundClass::kElementwise, 1'000'000'000)),
+                   2.001e-3);
 }
 
 TEST(KernelPrices, GemmAndAttentionGoToTheirModels) {
@@ -67,7 +67,8 @@ TEST(KernelPrices, GemmAndAttentionGoToTheirModels) {
   gemm.kind = OperatorKind::kGemm;
   gemm.gemm = {.m = 100, .n = 100, .k = 100};
   gemm.flops = Flops(2e6);
-  EXPECT_DOUBLE_EQ(prices.Seconds(gemm), GemmModel(toy, toy.profile().gemm(0), FlopsPerSecond(4e9), 2).Seconds(gemm.gemm));
+  EXPECT_DOUBLE_EQ(prices.Seconds(gemm),
+                   GemmModel(toy, toy.profile().gemm(0), FlopsPerSecond(4e9), 2).Seconds(gemm.gemm));
   EXPECT_DOUBLE_EQ(prices.SecondsAtPeak(gemm), 2e6 / 4e9);
   Operator attention;
   attention.kind = OperatorKind::kAttention;

@@ -82,15 +82,16 @@ Placement Count(const Degrees& d, GroupAxis axis, const Coordinates& at) {
 
 const std::vector<Degrees>& Cases() {
   static const auto* const cases = new std::vector<Degrees>{
-      {8, 1, 4, 2, 8, 2},                                             // Megatron's usual layout: TP fills a node
-      {4, 1, 8, 3, 8, 2},  {2, 2, 4, 2, 8, 1},  {1, 1, 64, 1, 8, 4},  // regular, several TP groups to a node
-      {16, 1, 2, 3, 8, 2}, {8, 3, 2, 2, 8, 3},                        // TP over two nodes; CP 3
-      {6, 1, 5, 3, 8, 2},                                             // TP 6 straddles nodes of 8
-      {3, 1, 7, 5, 8, 2},  {5, 2, 3, 4, 8, 3},  {12, 1, 3, 2, 8, 2},  // DP strides that straddle
-      {7, 3, 5, 2, 4, 1},  {1, 1, 13, 3, 6, 2}, {2, 1, 9, 4, 5, 3},  {9, 1, 1, 7, 10, 2}, {3, 1, 30, 1, 7, 5},
-      {1, 1, 32, 1, 8, 2, 8},  {2, 1, 16, 2, 8, 2, 4}, {1, 1, 64, 1, 8, 4, 16},  // shards in a node, over two nodes
-      {1, 1, 32, 1, 8, 2, 2},  {2, 2, 8, 2, 8, 2, 2},                            // several shard groups to a node
-      {1, 1, 18, 2, 8, 2, 6},  {1, 1, 24, 1, 8, 1, 12}, {3, 1, 12, 2, 4, 3, 2}};  // that straddle nodes
+      {8, 1, 4, 2, 8, 2},                                                    // Megatron's usual layout: TP fills a node
+      {4, 1, 8, 3, 8, 2},     {2, 2, 4, 2, 8, 1},      {1, 1, 64, 1, 8, 4},  // regular, several TP groups to a node
+      {16, 1, 2, 3, 8, 2},    {8, 3, 2, 2, 8, 3},                            // TP over two nodes; CP 3
+      {6, 1, 5, 3, 8, 2},                                                    // TP 6 straddles nodes of 8
+      {3, 1, 7, 5, 8, 2},     {5, 2, 3, 4, 8, 3},      {12, 1, 3, 2, 8, 2},  // DP strides that straddle
+      {7, 3, 5, 2, 4, 1},     {1, 1, 13, 3, 6, 2},     {2, 1, 9, 4, 5, 3},
+      {9, 1, 1, 7, 10, 2},    {3, 1, 30, 1, 7, 5},     {1, 1, 32, 1, 8, 2, 8},
+      {2, 1, 16, 2, 8, 2, 4}, {1, 1, 64, 1, 8, 4, 16},                           // shards in a node, over two nodes
+      {1, 1, 32, 1, 8, 2, 2}, {2, 2, 8, 2, 8, 2, 2},                             // several shard groups to a node
+      {1, 1, 18, 2, 8, 2, 6}, {1, 1, 24, 1, 8, 1, 12}, {3, 1, 12, 2, 4, 3, 2}};  // that straddle nodes
   return *cases;
 }
 

@@ -1,5 +1,5 @@
-// Korthikanti et al. 2022, Table 4: one layer of the 22B model on eight A100, four sequences, forward and backward times under
-// five ways of keeping activations. The price of the layer, without jitter, stays within a tenth of each.
+// Korthikanti et al. 2022, Table 4: one layer of the 22B model on eight A100, four sequences, forward and backward
+// times under five ways of keeping activations. The price of the layer, without jitter, stays within a tenth of each.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -374,8 +374,7 @@ TEST(TrainingTimelines, GradientsReducedInEveryMicroBatch) {
   costs.gather = 8;
   costs.reduction = 7;
   costs.norm_barrier = 2;
-  RunShape shape = {
-      .dp = 2, .micro_batches = 2, .overlapped = true, .zero_stage = 2, .reduce_every_micro_batch = true};
+  RunShape shape = {.dp = 2, .micro_batches = 2, .overlapped = true, .zero_stage = 2, .reduce_every_micro_batch = true};
   const TimeByClass beside = Classes({{kCompute, 60}, {kExposedDp, 8 + 7 + 2}, {kOptimizer, 5}});
   ExpectTimeline(MakeRun(shape), costs, 82, {{0, beside}, {1, beside}});
   shape.overlapped = false;
@@ -421,11 +420,10 @@ TEST(TrainingTimelines, StageWithoutLayers) {
   costs.message = 3;
   costs.norm_barrier = 2;
   const v1::Run run = MakeRun({.pp = 3, .group_size = 3, .stage_layers = {1, 0, 1}});
-  ExpectTimeline(
-      run, costs, 79,
-      {{0, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})},
-       {1, Classes({{kBubble, 66}, {kExposedPp, 6}, {kExposedDp, 2}, {kOptimizer, 5}})},
-       {2, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})}});
+  ExpectTimeline(run, costs, 79,
+                 {{0, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})},
+                  {1, Classes({{kBubble, 66}, {kExposedPp, 6}, {kExposedDp, 2}, {kOptimizer, 5}})},
+                  {2, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})}});
 }
 
 }  // namespace
