@@ -15,8 +15,6 @@
 namespace orrery::validation {
 namespace {
 
-absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
-
 // The level whose features the tests' arguments do not change.
 constexpr std::string_view kLevel = "megatron-core-0.8";
 // GPT-2's byte-pair encoding, which the tests use.
@@ -76,19 +74,6 @@ class ArgumentReader {
   bool True(std::string_view column) const { return record_.Text(column) == "true"; }
   bool Asked(std::string_view column) const { return !record_.Blank(column) && record_.Text(column) != "false"; }
 
-  absl::StatusOr<std::int64_t> Needed(std::string_view column) const {
-    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
-    if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
-    if (*value < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(std::string(column), ": ", *value, "; allowed: 1 and more"));
-    }
-    return *value;
-  }
-  absl::StatusOr<std::int64_t> IntegerOr(std::string_view column, std::int64_t otherwise) const {
-    if (record_.Blank(column)) return otherwise;
-    return Needed(column);
-  }
-
   absl::Status CheckFeatures() const {
     for (const AskedBy& refused : kRefusedColumns) {
       if (Asked(refused.column)) return Missing(refused.feature);
@@ -96,7 +81,7 @@ class ArgumentReader {
     for (const AskedBy& refused : kRefusedNames) {
       if (Named(refused.column)) return Missing(refused.feature);
     }
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t cp, IntegerOr("context-parallel-size", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t cp, record_.PositiveOr("context-parallel-size", 1));
     if (cp > 1) return Missing("context parallelism");
     if (Asked("cuda-graph-impl") && record_.Text("cuda-graph-impl") != "none") return Missing("CUDA graphs");
     return absl::OkStatus();
@@ -104,16 +89,16 @@ class ArgumentReader {
 
   absl::Status ReadModel() {
     v1::Model& model = *run().mutable_model();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, Needed("num-layers"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, Needed("hidden-size"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t heads, Needed("num-attention-heads"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t ffn, IntegerOr("ffn-hidden-size", 0));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, record_.Positive("num-layers"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, record_.Positive("hidden-size"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t heads, record_.Positive("num-attention-heads"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t ffn, record_.PositiveOr("ffn-hidden-size", 0));
     model.set_name(std::string(name_));
     model.set_layers(layers);
     model.set_hidden(hidden);
     model.set_heads(heads);
     if (True("group-query-attention")) {
-      ABSL_ASSIGN_OR_RETURN(const std::int64_t groups, Needed("num-query-groups"));
+      ABSL_ASSIGN_OR_RETURN(const std::int64_t groups, record_.Positive("num-query-groups"));
       model.set_kv_heads(groups);
     }
     if (True("swiglu")) {
@@ -178,8 +163,8 @@ class ArgumentReader {
 
   absl::Status ReadParallelism() {
     v1::Parallelism& parallelism = *run().mutable_parallelism();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, IntegerOr("tensor-model-parallel-size", 1));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, IntegerOr("pipeline-model-parallel-size", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, record_.PositiveOr("tensor-model-parallel-size", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, record_.PositiveOr("pipeline-model-parallel-size", 1));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t world, WorldSize());
     if (tp > world || pp > world / tp || world % (tp * pp) != 0) return Missing("a number of GPUs");
     const std::int64_t dp = world / (tp * pp);
@@ -198,10 +183,10 @@ class ArgumentReader {
 
   absl::Status ReadTraining() {
     v1::Training& training = *run().mutable_training();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, Needed("seq-length"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, Needed("micro-batch-size"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, record_.Positive("seq-length"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, record_.Positive("micro-batch-size"));
     const std::int64_t smallest = micro_batch * run().parallelism().dp();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, IntegerOr("global-batch-size", smallest));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, record_.PositiveOr("global-batch-size", smallest));
     if (record_.Blank("global-batch-size")) Assume(absl::StrCat("global batch = ", smallest));
     training.set_seq_len(seq_len);
     training.set_micro_batch(micro_batch);
@@ -230,7 +215,7 @@ class ArgumentReader {
     }
     if (granularity != "full") return Missing(absl::StrCat("recompute-granularity ", std::string(granularity)));
     training.set_recompute(v1::FULL);
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, IntegerOr("recompute-num-layers", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, record_.PositiveOr("recompute-num-layers", 1));
     if (record_.Text("recompute-method") == "block") {
       training.set_recompute_layers(layers);
     } else if (layers > 1) {
@@ -241,8 +226,8 @@ class ArgumentReader {
 
   absl::Status ReadSchedule() {
     const std::int64_t pp = run().parallelism().pp();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t per_stage, IntegerOr("num-layers-per-virtual-pipeline-stage", 0));
-    ABSL_ASSIGN_OR_RETURN(std::int64_t stages, IntegerOr("num-virtual-stages-per-pipeline-rank", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t per_stage, record_.PositiveOr("num-layers-per-virtual-pipeline-stage", 0));
+    ABSL_ASSIGN_OR_RETURN(std::int64_t stages, record_.PositiveOr("num-virtual-stages-per-pipeline-rank", 1));
     if (per_stage > 0) stages = std::max<std::int64_t>(1, run().model().layers() / pp / per_stage);
     run().mutable_parallelism()->set_virtual_stages(stages);
     run().mutable_schedule()->set_name(stages > 1 ? "interleaved-1f1b" : "1f1b");

@@ -16,8 +16,6 @@
 namespace orrery::validation {
 namespace {
 
-absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
-
 // The level with which the runs of a document were made.
 struct LevelOfSource {
   std::string_view prefix;
@@ -67,19 +65,6 @@ class PeakReader {
   v1::Run& run() { return result_.run; }
   void Assume(std::string text) { result_.assumptions.push_back(std::move(text)); }
 
-  absl::StatusOr<std::int64_t> Needed(std::string_view column) const {
-    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
-    if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
-    if (*value < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(std::string(column), ": ", *value, "; allowed: 1 and more"));
-    }
-    return *value;
-  }
-  absl::StatusOr<std::int64_t> IntegerOr(std::string_view column, std::int64_t otherwise) const {
-    if (record_.Blank(column)) return otherwise;
-    return Needed(column);
-  }
-
   absl::Status CheckFeatures() const {
     const std::string_view metric = record_.Text("metric");
     if (metric != "peak" && metric != "max allocated") {
@@ -91,7 +76,7 @@ class PeakReader {
     if (Contains(precision, "fp4")) return Missing("FP4");
     if (Contains(precision, "low-mem opt")) return Missing("optimizer states in 8 bit");
     for (const auto& [column, feature] : {std::pair{"cp", "context parallelism"}, {"ep", "expert parallelism"}}) {
-      ABSL_ASSIGN_OR_RETURN(const std::int64_t degree, IntegerOr(column, 1));
+      ABSL_ASSIGN_OR_RETURN(const std::int64_t degree, record_.PositiveOr(column, 1));
       if (degree > 1) return Missing(feature);
     }
     return absl::OkStatus();
@@ -122,11 +107,11 @@ class PeakReader {
 
   absl::Status ReadParallelism() {
     v1::Parallelism& parallelism = *run().mutable_parallelism();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, IntegerOr("tp", 1));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, IntegerOr("pp", 1));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t stages, IntegerOr("vpp", 1));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t dp, Needed("dp_or_fsdp"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, Needed("n_gpus"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, record_.PositiveOr("tp", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, record_.PositiveOr("pp", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t stages, record_.PositiveOr("vpp", 1));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t dp, record_.Positive("dp_or_fsdp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, record_.Positive("n_gpus"));
     parallelism.set_tp(tp);
     parallelism.set_pp(pp);
     parallelism.set_virtual_stages(stages);
@@ -138,10 +123,10 @@ class PeakReader {
 
   absl::Status ReadTraining() {
     v1::Training& training = *run().mutable_training();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, Needed("seq"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, Needed("mbs"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, record_.Positive("seq"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t micro_batch, record_.Positive("mbs"));
     const std::int64_t smallest = micro_batch * run().parallelism().dp();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, IntegerOr("gbs", smallest));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, record_.PositiveOr("gbs", smallest));
     if (record_.Blank("gbs")) Assume(absl::StrCat("global batch = ", smallest));
     training.set_seq_len(seq_len);
     training.set_micro_batch(micro_batch);

@@ -36,6 +36,22 @@ absl::StatusOr<std::optional<double>> Record::Number(std::string_view column) co
   return Parse<double>(column, Text(column), "a number");
 }
 
+absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
+
+absl::StatusOr<std::int64_t> Record::Positive(std::string_view column) const {
+  ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, Integer(column));
+  if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
+  if (*value < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(column), ": ", *value, "; allowed: 1 and more"));
+  }
+  return *value;
+}
+
+absl::StatusOr<std::int64_t> Record::PositiveOr(std::string_view column, std::int64_t otherwise) const {
+  if (Blank(column)) return otherwise;
+  return Positive(column);
+}
+
 absl::StatusOr<Condition> ParseCondition(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) {

@@ -13,6 +13,9 @@
 
 namespace orrery::validation {
 
+// UNIMPLEMENTED: what a row needs and Orrery does not have.
+absl::Status Missing(std::string_view feature);
+
 // One row of a table. A column that the table does not have reads as blank.
 class Record {
  public:
@@ -24,6 +27,9 @@ class Record {
   // INVALID_ARGUMENT names the column and the cell where it is neither blank nor a number.
   absl::StatusOr<std::optional<std::int64_t>> Integer(std::string_view column) const;
   absl::StatusOr<std::optional<double>> Number(std::string_view column) const;
+  // An integer from 1 on. A blank cell is Missing, or `otherwise`.
+  absl::StatusOr<std::int64_t> Positive(std::string_view column) const;
+  absl::StatusOr<std::int64_t> PositiveOr(std::string_view column, std::int64_t otherwise) const;
 
  private:
   const CsvTable& table_;

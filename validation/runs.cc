@@ -15,8 +15,6 @@
 namespace orrery::validation {
 namespace {
 
-absl::Status Missing(std::string_view feature) { return absl::UnimplementedError(std::string(feature)); }
-
 // Builds the run of one row, field by field.
 class RowReader {
  public:
@@ -76,15 +74,6 @@ class RowReader {
     return absl::OkStatus();
   }
 
-  // Reads an integer that must be printed.
-  absl::StatusOr<std::int64_t> Needed(std::string_view column) const {
-    ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> value, record_.Integer(column));
-    if (!value.has_value()) return Missing(absl::StrCat("a value for ", std::string(column)));
-    if (*value < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(std::string(column), ": ", *value, "; allowed: 1 and more"));
-    }
-    return *value;
-  }
   // Reads yes or no; nullopt where blank.
   absl::StatusOr<std::optional<bool>> YesOrNo(std::string_view column) const {
     const std::string_view cell = record_.Text(column);
@@ -112,10 +101,10 @@ class RowReader {
       model.GetReflection()->ClearField(&model, model.GetDescriptor()->FindFieldByName(size));
     }
     model.set_name(std::string(record_.Text("model")));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, Needed("layers"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, Needed("hidden"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t heads, Needed("heads"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t vocab, Needed("vocab"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, record_.Positive("layers"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, record_.Positive("hidden"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t heads, record_.Positive("heads"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t vocab, record_.Positive("vocab"));
     ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> ffn, record_.Integer("ffn_hidden"));
     ABSL_ASSIGN_OR_RETURN(const std::optional<std::int64_t> head_dim, record_.Integer("head_dim"));
     model.set_layers(layers);
@@ -138,10 +127,10 @@ class RowReader {
 
   absl::Status ReadTraining() {
     v1::Training& training = *run().mutable_training();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, Needed("seq_len"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, Needed("global_batch"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t seq_len, record_.Positive("seq_len"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t global_batch, record_.Positive("global_batch"));
     // Without a pipeline nothing speaks for a small micro-batch: see LargestMicroBatch.
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, Needed("pp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, record_.Positive("pp"));
     const bool filled_in = absl::StrContains(std::string(record_.Text("assumed")), "micro_batch");
     result_.micro_batch_open = pp == 1 && (filled_in || record_.Blank("micro_batch"));
     std::int64_t micro_batch = 1;
@@ -174,9 +163,9 @@ class RowReader {
 
   absl::Status ReadParallelism() {
     v1::Parallelism& parallelism = *run().mutable_parallelism();
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, Needed("gpus"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, Needed("tp"));
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, Needed("pp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t gpus, record_.Positive("gpus"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t tp, record_.Positive("tp"));
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t pp, record_.Positive("pp"));
     std::int64_t zero = 3;
     if (record_.Text("zero_stage") != "fsdp") {
       ABSL_ASSIGN_OR_RETURN(zero, IntegerOr("zero_stage", defaults().zero_stage()));
