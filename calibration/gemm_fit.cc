@@ -177,7 +177,7 @@ GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
   const Split split(static_cast<int>(rows.size()));
   std::vector<const MeasuredGemm*> seen;
   for (const MeasuredGemm& row : rows) {
-    if (row.seconds >= kShortKernel && !split.IsHeldOut(row)) seen.push_back(&row);
+    if (row.microseconds >= kShortKernel && !split.IsHeldOut(row)) seen.push_back(&row);
   }
   GemmFit fit;
   fit.profile = base;
@@ -205,7 +205,7 @@ GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
     const std::string name = absl::StrCat(row.gpu, ", ", row.dtype, ", ", row.library);
     if (!groups.contains(name)) names.push_back(name);
     for (Errors* errors : {&all, &groups[name]}) {
-      std::vector<double>& list = row.seconds < kShortKernel ? errors->too_short
+      std::vector<double>& list = row.microseconds < kShortKernel ? errors->too_short
                                   : split.IsHeldOut(row)     ? errors->held_out
                                                              : errors->fitted;
       list.push_back(error);

@@ -18,8 +18,8 @@
 
 namespace orrery::calibration {
 
-// Kernels of fewer seconds are summed up apart: the timers of most sources count in steps of 0.5 to 1 us.
-inline constexpr double kShortKernel = 20e-6;
+// Kernels of fewer microseconds are summed up apart: the timers of most sources count in steps of 0.5 to 1 us.
+inline constexpr double kShortKernel = 20;
 
 struct MeasuredGemm {
   int line = 0;

@@ -62,9 +62,10 @@ absl::StatusOr<std::optional<reports::ExpectedError>> ExpectedErrorFor(const spe
   const std::optional<v1::ExpectedError> family =
       validation::ExpectedErrorOf(*errors, loaded.run.software().name(), loaded.run.cluster().accelerator().name());
   if (!family.has_value()) return std::optional<reports::ExpectedError>();
-  if (family->software().empty()) {
-    result.warnings.push_back(absl::StrCat("no published run of software level ", loaded.software,
-                                           " was predicted: the expected error is that of ",
+  const std::string& accelerator = loaded.run.cluster().accelerator().name();
+  if (family->software().empty() || family->accelerator().empty()) {
+    result.warnings.push_back(absl::StrCat("fewer than five published runs of software level ", loaded.software, " on ",
+                                           accelerator, " were predicted: the expected error is that of ",
                                            validation::FamilyName(*family)));
   }
   return std::optional(reports::ExpectedError{

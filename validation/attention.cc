@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "calibration/attention_fit.h"
 #include "calibration/measured.h"
 #include "calibration/measured_attention.h"
+#include "validation/constants.h"
 
 namespace orrery::validation {
 namespace {
@@ -27,6 +30,18 @@ Row RowOf(const CsvTable& table, const CsvRow& csv, const std::string& group_col
   row.group =
       group_column.empty() ? absl::StrCat(cell("gpu"), ", ", cell("kernel"), ", ", cell("dtype")) : cell(group_column);
   return row;
+}
+
+// Of the entry that priced the row; unfused attention is priced by GEMMs and memory-bound kernels.
+std::set<std::string> AttentionConstants(const v1::Accelerator& accelerator,
+                                         const calibration::MeasuredAttention& measured) {
+  const v1::Profile& profile = accelerator.profile();
+  for (const v1::AttentionProfile& entry : profile.attention()) {
+    const bool serves = std::find(entry.data_types().begin(), entry.data_types().end(),
+                                  static_cast<int>(measured.data_type)) != entry.data_types().end();
+    if (serves && entry.kernel() == measured.attention.kernel) return ConstantsOf(entry, profile.name());
+  }
+  return ConstantsOf(profile.memory_bound(), profile.name());
 }
 
 void Predict(const CsvTable& table, const CsvRow& csv, const std::vector<v1::Accelerator>& accelerators, Row* row) {
@@ -48,6 +63,7 @@ void Predict(const CsvTable& table, const CsvRow& csv, const std::vector<v1::Acc
   const absl::StatusOr<double> seconds = calibration::PredictAttention(*accelerator, *measured);
   if (!seconds.ok()) return stop(seconds.status());
   row->predicted = *seconds * kMicro;
+  row->constants = AttentionConstants(*accelerator, *measured);
   row->part = calibration::IsHeldOut(*measured) ? "held out of calibration" : "calibration may see";
 }
 

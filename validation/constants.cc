@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/format.h"
 
 namespace orrery::validation {
 namespace {
@@ -15,10 +16,15 @@ bool Serves(const google::protobuf::RepeatedField<int>& types, v1::DataType type
   return std::find(types.begin(), types.end(), static_cast<int>(type)) != types.end();
 }
 
+// A constant is what it says, not where: one that two presets state alike counts once. What is zero plays no part.
+void Add(const std::string& path, double value, std::set<std::string>* names) {
+  if (value != 0) names->insert(absl::StrCat(path, " = ", FormatDouble(value)));
+}
+
 // All Constants below `message`, by path.
 void Collect(const Message& message, const std::string& path, std::set<std::string>* names) {
   if (message.GetDescriptor() == v1::Constant::descriptor()) {
-    names->insert(path);
+    Add(path, static_cast<const v1::Constant&>(message).value(), names);
     return;
   }
   const google::protobuf::Reflection* reflection = message.GetReflection();
@@ -35,6 +41,14 @@ void Collect(const Message& message, const std::string& path, std::set<std::stri
       Collect(reflection->GetRepeatedMessage(message, field, i), absl::StrCat(inner, "[", i, "]"), names);
     }
   }
+}
+
+void CollectLink(const v1::Link& link, const std::string& path, std::set<std::string>* names) {
+  Add(path + ".efficiency", link.efficiency(), names);
+  if (link.message_efficiency() != link.efficiency()) {
+    Add(path + ".message_efficiency", link.message_efficiency(), names);
+  }
+  Add(path + ".latency", link.latency(), names);
 }
 
 }  // namespace
@@ -54,17 +68,21 @@ std::set<std::string> ConstantsInUse(const v1::Run& run) {
                                  }),
                   attention.end());
   std::set<std::string> names;
-  Collect(profile, profile.name(), &names);
-  for (const char* link : {"nvlink", "nic"}) {
-    for (const char* constant : {"efficiency", "message_efficiency", "latency"}) {
-      names.insert(absl::StrCat(run.cluster().name(), ".", link, ".", constant));
-    }
-  }
-  names.insert(absl::StrCat(run.cluster().name(), ".hop_latency"));
+  Collect(profile, "profile", &names);
+  CollectLink(run.cluster().node().nvlink(), "nvlink", &names);
+  CollectLink(run.cluster().node().nic(), "nic", &names);
+  Add("hop_latency", run.cluster().fabric().hop_latency(), &names);
   for (int i = 0; i < run.software().overlap_rules_size(); ++i) {
-    names.insert(absl::StrCat(run.software().name(), ".overlap_rules[", i, "].compute_factor"));
-    names.insert(absl::StrCat(run.software().name(), ".overlap_rules[", i, "].communication_factor"));
+    const v1::OverlapRule& rule = run.software().overlap_rules(i);
+    Add(absl::StrCat("overlap_rules[", i, "].compute_factor"), rule.compute_factor(), &names);
+    Add(absl::StrCat("overlap_rules[", i, "].communication_factor"), rule.communication_factor(), &names);
   }
+  return names;
+}
+
+std::set<std::string> ConstantsOf(const google::protobuf::Message& message, const std::string& name) {
+  std::set<std::string> names;
+  Collect(message, name, &names);
   return names;
 }
 

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "calibration/measured.h"
 #include "sim/kernels/gemm.h"
+#include "validation/constants.h"
 
 namespace orrery::validation {
 namespace {
@@ -65,9 +66,10 @@ class KernelValidator {
     const kernels::GemmModel model(accelerator, profile, calibration::PeakOf(accelerator, measured.type),
                                    kernels::OperandBytes(measured.type));
     const double floor = accelerator.profile().kernel_floor().value();
+    row.constants = ConstantsOf(profile, accelerator.profile().name());
     row.predicted = std::max(model.Seconds(measured.gemm), floor) * kMicro;
     const calibration::Split split(rows_.at({*candidate.accelerator, candidate.entry}));
-    if (measured.seconds < calibration::kShortKernel) {
+    if (measured.microseconds < calibration::kShortKernel) {
       row.part = kShort;
       absl::StrAppend(&row.group, ", ", kShort);
     } else {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "sim/training/simulate.h"
 #include "validation/catalogue.h"
+#include "validation/constants.h"
 #include "validation/megatron_memory.h"
 #include "validation/published_memory.h"
 
@@ -92,6 +93,9 @@ void Predict(const Record& record, const Kind& kind, const spec::LoadOptions& lo
   const absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
   if (!result.ok()) return fail(result.status());
   row.predicted = kind.predicted(*result) / kGiB;
+  // What is inside the allocator and no tensor of the model.
+  const v1::Profile& profile = result->plan->run.cluster().accelerator().profile();
+  row.constants = ConstantsOf(profile.workspace_memory(), "workspace_memory");
   if (!result->Fits()) row.flags.emplace_back("does not fit in memory");
 }
 
