@@ -126,7 +126,7 @@ class Search {
       const kernels::GemmModel model(accelerator_, profile_, peak, kernels::OperandBytes(type));
       for (const MeasuredGemm* row : rows_) {
         if (row->type != type) continue;
-        const double error = Log(model.Seconds(row->gemm) / row->seconds);
+        const double error = Log(model.Seconds(row->gemm) / row->seconds());
         sum += std::fabs(error) + kSquare * error * error;
       }
     }
@@ -201,13 +201,13 @@ GemmFit FitGemm(const v1::Accelerator& accelerator, const v1::GemmProfile& base,
   for (const MeasuredGemm& row : rows) {
     const kernels::GemmModel model(accelerator, fit.profile, PeakOf(accelerator, row.type),
                                    kernels::OperandBytes(row.type));
-    const double error = model.Seconds(row.gemm) / row.seconds - 1;
+    const double error = model.Seconds(row.gemm) / row.seconds() - 1;
     const std::string name = absl::StrCat(row.gpu, ", ", row.dtype, ", ", row.library);
     if (!groups.contains(name)) names.push_back(name);
     for (Errors* errors : {&all, &groups[name]}) {
       std::vector<double>& list = row.microseconds < kShortKernel ? errors->too_short
-                                  : split.IsHeldOut(row)     ? errors->held_out
-                                                             : errors->fitted;
+                                  : split.IsHeldOut(row)          ? errors->held_out
+                                                                  : errors->fitted;
       list.push_back(error);
     }
   }

@@ -79,10 +79,7 @@ absl::Status ImportAttention(const ImportOptions& options, const CsvTable& table
       ++result->refused[std::string(measured.status().message())];
       continue;
     }
-    if (!measured.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(table.name(), ":", row.line, ": ", std::string(measured.status().message())));
-    }
+    if (!measured.ok()) return measured.status();
     rows.push_back(*std::move(measured));
   }
   if (rows.empty()) return NoRows(options, table);

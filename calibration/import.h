@@ -28,6 +28,9 @@ struct ImportOptions {
   std::string command;
 };
 
+// A median error of fitted rows beyond this is no fit: the model cannot say what was measured.
+inline constexpr double kWorstMedian = 0.3;
+
 struct ImportResult {
   v1::Profile profile;
   std::vector<GemmFit> gemm;            // one per entry of the profile, in its order

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kLargestSize = 100'000'000;  // of one dimension
 constexpr double kMostResults = 1e15;               // batch m n: tiles are counted in 64 bits
+constexpr double kShortestMicroseconds = 1e-3;
 constexpr double kLongestMicroseconds = 1e9;
 
 absl::Status BadCell(const CsvTable& table, const CsvRow& row, std::string_view column, std::string_view allowed) {
@@ -30,12 +31,13 @@ std::string_view Cell(const CsvTable& table, const CsvRow& row, std::string_view
   return index.has_value() ? std::string_view(row.cells[*index]) : std::string_view();
 }
 
-absl::StatusOr<double> PositiveNumber(const CsvTable& table, const CsvRow& row, std::string_view column, double max) {
+absl::StatusOr<double> PositiveNumber(const CsvTable& table, const CsvRow& row, std::string_view column, double min,
+                                      double max) {
   const std::string_view cell = Cell(table, row, column);
   double value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !(value > 0 && value <= max)) {
-    return BadCell(table, row, column, absl::StrCat("a number above 0 and up to ", FormatDouble(max)));
+  if (error != std::errc() || end != cell.data() + cell.size() || !(value >= min && value <= max)) {
+    return BadCell(table, row, column, absl::StrCat("a number from ", FormatDouble(min), " to ", FormatDouble(max)));
   }
   return value;
 }
@@ -82,8 +84,8 @@ absl::StatusOr<MeasuredGemm> ReadGemm(const CsvTable& table, const CsvRow& row) 
       kMostResults) {
     return BadCell(table, row, "m", absl::StrCat("batch x m x n of at most ", FormatDouble(kMostResults)));
   }
-  ABSL_ASSIGN_OR_RETURN(measured.microseconds, PositiveNumber(table, row, "time_us", kLongestMicroseconds));
-  measured.seconds = measured.microseconds * 1e-6;
+  ABSL_ASSIGN_OR_RETURN(measured.microseconds,
+                        PositiveNumber(table, row, "time_us", kShortestMicroseconds, kLongestMicroseconds));
   // The library of a row may stand in its type: "fp8 blockwise (DeepGEMM)".
   const std::string_view op = Cell(table, row, "op");
   if (Contains(op, "grouped") || Contains(op, "moe")) return absl::UnimplementedError("grouped GEMM");

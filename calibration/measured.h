@@ -29,8 +29,9 @@ struct MeasuredGemm {
   std::string dtype;  // as written
   v1::DataType type = v1::DATA_TYPE_UNSPECIFIED;
   workloads::Gemm gemm;
-  double seconds = 0;
   double microseconds = 0;  // as written
+
+  double seconds() const { return microseconds * 1e-6; }
 };
 
 // NOT_FOUND where the table lacks a column that ReadGemm needs.
@@ -68,7 +69,8 @@ class Split {
 };
 
 // A cell as a number of (0, max]. INVALID_ARGUMENT names line, column and cell.
-absl::StatusOr<double> PositiveNumber(const CsvTable& table, const CsvRow& row, std::string_view column, double max);
+absl::StatusOr<double> PositiveNumber(const CsvTable& table, const CsvRow& row, std::string_view column, double min,
+                                      double max);
 // The same as a whole number of [1, max].
 absl::StatusOr<std::int64_t> PositiveInteger(const CsvTable& table, const CsvRow& row, std::string_view column,
                                              std::int64_t max);

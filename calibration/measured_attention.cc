@@ -29,7 +29,9 @@ constexpr std::array kKernels = {
 };
 
 constexpr std::int64_t kLargestSize = 100'000'000;
+constexpr double kShortestMicroseconds = 1e-3;
 constexpr double kLongestMicroseconds = 1e9;
+constexpr double kLowestRate = 1e-6;
 constexpr double kHighestRate = 1e9;  // TFLOP/s
 constexpr double kMicrosecond = 1e-6;
 constexpr double kTeraflop = 1e12;
@@ -73,7 +75,7 @@ absl::Status ReadShape(const CsvTable& table, const CsvRow& row, MeasuredAttenti
     ABSL_ASSIGN_OR_RETURN(attention.heads, PositiveInteger(table, row, "heads_q", kLargestSize));
     return absl::OkStatus();
   }
-  ABSL_ASSIGN_OR_RETURN(const double rate, PositiveNumber(table, row, "tflops", kHighestRate));
+  ABSL_ASSIGN_OR_RETURN(const double rate, PositiveNumber(table, row, "tflops", kLowestRate, kHighestRate));
   const auto length = static_cast<double>(attention.q);
   const double units = (measured->forward ? 4.0 : 0.0) + (measured->backward ? 10.0 : 0.0);
   const double per_head = units * static_cast<double>(attention.batch) * length * length *
@@ -115,7 +117,8 @@ absl::StatusOr<MeasuredAttention> ReadMeasuredAttention(const CsvTable& table, c
   measured.line = row.line;
   measured.source = Cell(table, row, "source");
   measured.gpu = Cell(table, row, "gpu");
-  ABSL_ASSIGN_OR_RETURN(const double microseconds, PositiveNumber(table, row, "time_us", kLongestMicroseconds));
+  ABSL_ASSIGN_OR_RETURN(const double microseconds,
+                        PositiveNumber(table, row, "time_us", kShortestMicroseconds, kLongestMicroseconds));
   measured.seconds = microseconds * kMicrosecond;
   ABSL_RETURN_IF_ERROR(ReadKernel(table, row, &measured));
   ABSL_RETURN_IF_ERROR(ReadShape(table, row, &measured));

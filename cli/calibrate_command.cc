@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/text_table.h"
 #include "calibration/import.h"
@@ -57,7 +58,22 @@ std::string CommandOf(const CalibrateImportArguments& arguments) {
   return command;
 }
 
-absl::Status ImportInto(const CalibrateImportArguments& arguments) {
+// Entries that the rows do not fit, as warnings.
+bool FitsBadly(const calibration::ImportResult& result) {
+  bool badly = false;
+  const auto judge = [&](const std::string& what, const ErrorSummary& fitted) {
+    if (fitted.rows == 0 || fitted.median <= calibration::kWorstMedian) return;
+    Warn(absl::StrCat(what, ": median error of the fitted rows ", FormatPercent(fitted.median),
+                      ": these are no times of this accelerator, or not in microseconds"));
+    badly = true;
+  };
+  for (const calibration::GemmFit& fit : result.gemm) judge("GEMM", fit.fitted);
+  for (const calibration::AttentionFit& fit : result.attention) judge(fit.name, fit.fitted);
+  return badly;
+}
+
+// Whether the rows fit.
+absl::StatusOr<bool> ImportInto(const CalibrateImportArguments& arguments) {
   if (arguments.gemm_csv.empty() && arguments.attention_csv.empty()) {
     return absl::InvalidArgumentError("nothing to import; allowed: --gemm-csv FILE, --attention-csv FILE, or both");
   }
@@ -77,7 +93,8 @@ absl::Status ImportInto(const CalibrateImportArguments& arguments) {
   if (!arguments.output.empty()) {
     ABSL_RETURN_IF_ERROR(Write(calibration::ImportedProfileText(options, result), arguments.output));
   }
-  return Write(arguments.json ? calibration::ImportJson(result) : calibration::ImportText(result), "");
+  ABSL_RETURN_IF_ERROR(Write(arguments.json ? calibration::ImportJson(result) : calibration::ImportText(result), ""));
+  return !FitsBadly(result);
 }
 
 int CountConstants(const std::vector<calibration::ListedConstant>& constants) {
@@ -151,7 +168,12 @@ int ExitOf(const absl::Status& status) { return status.ok() ? kDone : Fail(statu
 
 }  // namespace
 
-int CalibrateImport(const CalibrateImportArguments& arguments) { return ExitOf(ImportInto(arguments)); }
+int CalibrateImport(const CalibrateImportArguments& arguments) {
+  const absl::StatusOr<bool> fits = ImportInto(arguments);
+  if (!fits.ok()) return Fail(fits.status());
+  return *fits ? kDone : kAnswerIsNo;
+}
+
 int CalibrateShow(const CalibrateShowArguments& arguments) { return ExitOf(Show(arguments)); }
 int CalibrateDiff(const CalibrateDiffArguments& arguments) { return ExitOf(Diff(arguments)); }
 

@@ -1,5 +1,6 @@
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,23 @@ absl::StatusOr<const Kind*> FindKind(const std::string& name) {
       "validate ", name, ": no such kind of record; allowed: ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
 }
 
+// What is written must not be what is read, or written twice.
+absl::Status CheckFiles(const ValidateArguments& arguments) {
+  std::error_code ignored;
+  for (const auto& [option, path] :
+       {std::pair{"--output", &arguments.output}, {"--expected-errors", &arguments.expected_errors}}) {
+    if (!path->empty() && std::filesystem::equivalent(*path, arguments.file, ignored)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, ": ", *path, " is the table itself; allowed: another file"));
+    }
+  }
+  if (!arguments.output.empty() && arguments.output == arguments.expected_errors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--expected-errors: ", arguments.output, " is --output as well; allowed: another file"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const Kind* const kind, FindKind(arguments.kind));
   if (!arguments.expected_errors.empty() && arguments.kind != "runs") {
@@ -123,6 +141,7 @@ int Validate(const ValidateArguments& arguments) {
     const absl::StatusOr<bool> readable = Exceeds(option, *given, 0);
     if (!readable.ok()) return Fail(readable.status());
   }
+  if (const absl::Status files = CheckFiles(arguments); !files.ok()) return Fail(files);
   const absl::StatusOr<validation::Report> report = MakeReport(arguments);
   if (!report.ok()) return Fail(report.status());
   const std::string text = arguments.json  ? validation::ReportJson(*report)

@@ -102,7 +102,12 @@ void FillStages(const v1::Model& model, const v1::SoftwareDefaults& level, v1::P
   const std::int64_t stages = Stages(*parallelism);
   if (stages > 0 && model.layers() % stages == 0) ORRERY_DEFAULT(parallelism, layer_split, v1::EQUAL);
   ORRERY_DEFAULT_FROM("parallelism", parallelism, layer_split, level);
-  if (stages == 0 || parallelism->stage_layers_size() > 0) return;
+  if (parallelism->stage_layers_size() > 0) return;
+  constexpr std::int64_t kMostLayers = 10000;
+  if (stages == 0 || model.layers() < 1 || model.layers() > kMostLayers) {
+    diagnostics->MarkBad("parallelism.stage_layers");  // what is out of its range says so
+    return;
+  }
   for (const std::int64_t layers : SplitLayers(parallelism->layer_split(), model.layers(), stages)) {
     parallelism->add_stage_layers(layers);
   }

@@ -10,7 +10,7 @@
 namespace orrery::spec {
 
 // Layers by stage, in the order of the model; they add up to `layers`. Empty where `split` does not exist for these
-// numbers: EQUAL needs stages that divide layers, ENDS_AS_LAYERS two stages or more and a unit for each end.
+// numbers: EQUAL needs stages that divide layers, the others a unit for each stage.
 std::vector<std::int64_t> SplitLayers(v1::LayerSplit split, std::int64_t layers, std::int64_t stages);
 
 }  // namespace orrery::spec

@@ -73,7 +73,7 @@ absl::StatusOr<Report> ValidateAttention(const CsvTable& table, const AttentionO
   ABSL_RETURN_IF_ERROR(calibration::CheckAttentionColumns(table));
   if (!options.group_column.empty()) ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
-  if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  if (rows.empty()) return NoRows(table);
   ABSL_ASSIGN_OR_RETURN(const std::vector<v1::Accelerator> accelerators, calibration::LoadAccelerators(options.load));
   Report report;
   report.group_column = options.group_column.empty() ? kDefaultGroup : options.group_column;

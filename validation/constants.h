@@ -10,9 +10,9 @@
 
 namespace orrery::validation {
 
-// The constants in use, such as "profile.gemm[0].overhead = 5.5e-06": of the profile, the entries of other data types and
-// other attention kernels left out; of the cluster, efficiencies and latencies; of the software level, the factors of
-// overlap. `run` must be resolved.
+// The constants in use, such as "profile.gemm[0].overhead = 5.5e-06": of the profile, the entries of other data types
+// and other attention kernels left out; of the cluster, efficiencies and latencies; of the software level, the factors
+// of overlap. `run` must be resolved.
 std::set<std::string> ConstantsInUse(const v1::Run& run);
 
 // All constants of a part of a profile.

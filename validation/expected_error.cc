@@ -46,7 +46,7 @@ v1::ExpectedErrors ExpectedErrorsOf(const Report& report) {
 std::string ExpectedErrorsText(const v1::ExpectedErrors& errors) {
   std::string text =
       "# proto-file: orrery/v1/record.proto\n# proto-message: orrery.v1.ExpectedErrors\n"
-      "# orrery validate runs runs.csv --expected-errors specs/record/expected_errors.txtpb\n";
+      "# Written by orrery validate runs TABLE --expected-errors FILE.\n";
   for (const v1::ExpectedError& entry : errors.entry()) {
     absl::StrAppend(&text, "entry {");
     if (!entry.software().empty()) absl::StrAppend(&text, " software: \"", entry.software(), "\"");

@@ -107,7 +107,7 @@ absl::StatusOr<Report> ValidateKernels(const CsvTable& table, const KernelsOptio
   ABSL_RETURN_IF_ERROR(calibration::CheckGemmColumns(table));
   if (!options.group_column.empty()) ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
-  if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  if (rows.empty()) return NoRows(table);
   ABSL_ASSIGN_OR_RETURN(const std::vector<v1::Accelerator> accelerators, calibration::LoadAccelerators(options.load));
   const KernelValidator validator(table, accelerators);
   Report report;

@@ -56,6 +56,7 @@ class ArgumentReader {
       : record_(record), catalogue_(catalogue), name_(record.Text("test_case")) {}
 
   absl::StatusOr<RunOfRow> Read() {
+    ABSL_RETURN_IF_ERROR(CheckFlags());
     ABSL_RETURN_IF_ERROR(CheckFeatures());
     ABSL_RETURN_IF_ERROR(ReadModel());
     ABSL_RETURN_IF_ERROR(ReadParallelism());
@@ -73,6 +74,18 @@ class ArgumentReader {
   bool Named(std::string_view word) const { return name_.find(word) != std::string_view::npos; }
   bool True(std::string_view column) const { return record_.Text(column) == "true"; }
   bool Asked(std::string_view column) const { return !record_.Blank(column) && record_.Text(column) != "false"; }
+
+  absl::Status CheckFlags() const {
+    for (const char* const column :
+         {"group-query-attention", "swiglu", "untie-embeddings-and-output-weights", "sequence-parallel",
+          "use-distributed-optimizer", "fp16", "bf16", "accumulate-allreduce-grads-in-fp32"}) {
+      const std::string_view cell = record_.Text(column);
+      if (cell.empty() || cell == "true" || cell == "false") continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(column, ": \"", std::string(cell), "\"; allowed: true, false, or blank"));
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status CheckFeatures() const {
     for (const AskedBy& refused : kRefusedColumns) {

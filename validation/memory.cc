@@ -140,7 +140,7 @@ absl::StatusOr<Report> ValidateMemory(const CsvTable& table, const MemoryOptions
   ABSL_ASSIGN_OR_RETURN(const Kind kind, KindOf(table, catalogue, models));
   if (!options.group_column.empty()) ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
-  if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  if (rows.empty()) return NoRows(table);
   Report report;
   report.group_column = options.group_column.empty() ? kind.group_column : options.group_column;
   report.unit = "GiB";

@@ -80,4 +80,9 @@ absl::StatusOr<std::vector<const CsvRow*>> SelectRows(const CsvTable& table, con
   return rows;
 }
 
+absl::Status NoRows(const CsvTable& table) {
+  return absl::NotFoundError(
+      absl::StrCat(table.name(), table.rows().empty() ? ": no rows below the header" : ": no row meets every --where"));
+}
+
 }  // namespace orrery::validation

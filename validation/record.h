@@ -47,6 +47,9 @@ absl::StatusOr<Condition> ParseCondition(std::string_view text);
 // NOT_FOUND where a condition names a column that the table lacks.
 absl::StatusOr<std::vector<const CsvRow*>> SelectRows(const CsvTable& table, const std::vector<Condition>& conditions);
 
+// NOT_FOUND: the table has no rows, or none meets the conditions.
+absl::Status NoRows(const CsvTable& table);
+
 }  // namespace orrery::validation
 
 #endif  // ORRERY_VALIDATION_RECORD_H_

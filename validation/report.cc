@@ -188,9 +188,7 @@ std::string ReportJson(const Report& report) {
   Json json;
   json["rows"] = Json::array();
   for (const Row& row : report.rows) {
-    Json entry = {{"id", row.id},
-                  {"line", row.line},
-                  {"status", std::string(StatusName(row.status))}};
+    Json entry = {{"id", row.id}, {"line", row.line}, {"status", std::string(StatusName(row.status))}};
     if (row.measured > 0) entry["measured"] = row.measured;  // a row that could not be read has none
     if (row.status == Status::kOk) {
       entry["predicted"] = row.predicted;

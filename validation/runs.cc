@@ -332,7 +332,7 @@ absl::StatusOr<Report> ValidateRuns(const CsvTable& table, const RunsOptions& op
   }
   ABSL_RETURN_IF_ERROR(table.Column(options.group_column).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<const CsvRow*> rows, SelectRows(table, options.where));
-  if (rows.empty()) return absl::NotFoundError("no row meets every --where");
+  if (rows.empty()) return NoRows(table);
   ABSL_ASSIGN_OR_RETURN(const Catalogue catalogue, Catalogue::Load(options.load));
   Report report;
   report.group_column = options.group_column;

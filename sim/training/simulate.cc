@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "sim/training/model_states.h"
+#include "sim/training/unused_settings.h"
 #include "topology/cluster_graph.h"
 
 namespace orrery::training {
@@ -207,6 +208,7 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   result.world = world;
   AccountTime(*plan, built, replayed, replay, result);
   AccountMemory(*plan, *world, result);
+  for (std::string& unused : UnusedSettings(run)) result.warnings.push_back(std::move(unused));
   CollectTraces(*plan, built, replayed, options, replay, result);
   result.timeline_hash = replay.timeline_hash;
   result.ranks_simulated = static_cast<std::int64_t>(replayed.world.units.size());

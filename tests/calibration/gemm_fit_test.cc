@@ -40,7 +40,7 @@ std::vector<MeasuredGemm> Timed(const v1::Accelerator& machine) {
       row.library = "none";
       row.type = v1::FP16;
       row.gemm = {.m = m, .n = n, .k = 4096};
-      row.seconds = model.Seconds(row.gemm);
+      row.microseconds = 1e6 * model.Seconds(row.gemm);
       rows.push_back(row);
     }
   }
@@ -75,7 +75,7 @@ TEST(GemmFit, HeldOutRowsCannotBeSeen) {
   const GemmFit before = FitGemm(kernels::A100(), kernels::A100().profile().gemm(0), rows);
   const Split split(static_cast<int>(rows.size()));
   for (MeasuredGemm& row : rows) {
-    if (split.IsHeldOut(row)) row.seconds *= 10;
+    if (split.IsHeldOut(row)) row.microseconds *= 10;
   }
   const GemmFit after = FitGemm(kernels::A100(), kernels::A100().profile().gemm(0), rows);
   EXPECT_EQ(before.profile.SerializeAsString(), after.profile.SerializeAsString());

@@ -104,7 +104,7 @@ TEST(Import, BadInputIsOneClearError) {
            {"s,H100,gemm,8.5,8,8,1,bf16,30,,,x,\n", "m: \"8.5\""},
            {"s,H100,gemm,8,99999999999999999999,8,1,bf16,30,,,x,\n", "n: \""},
            {"s,H100,gemm,100000000,100000000,8,100,bf16,30,,,x,\n", "batch x m x n"},
-           {"s,H100,gemm,8,8,8,1,bf16,nan,,,x,\n", "time_us: \"nan\"; allowed: a number above 0"},
+           {"s,H100,gemm,8,8,8,1,bf16,nan,,,x,\n", "time_us: \"nan\"; allowed: a number from 0.001 to 1e+09"},
            {"s,H100,gemm,8,8,8,1,bf16,inf,,,x,\n", "time_us: \"inf\""},
            {"s,H100,gemm,8,8,8,1,bf16,-3,,,x,\n", "time_us: \"-3\""},
            {"s,H100,gemm,8,8,8,1,bf16,,,,x,\n", "time_us: \"\""},
