@@ -147,7 +147,7 @@ absl::Status Diff(const CalibrateDiffArguments& arguments) {
   }
   std::erase_if(lines, [](const Line& line) { return line.left == line.right; });
   if (arguments.json) {
-    Json json = {{"left", left.name()}, {"right", right.name()}};
+    Json json = {{"left", arguments.left}, {"right", arguments.right}};
     json["differences"] = Json::array();
     for (const Line& line : lines) {
       json["differences"].push_back(
@@ -157,8 +157,8 @@ absl::Status Diff(const CalibrateDiffArguments& arguments) {
   }
   using Align = TextTable::Align;
   TextTable table({{"constant", Align::kLeft},
-                   {left.name(), Align::kRight},
-                   {right.name(), Align::kRight},
+                   {arguments.left, Align::kRight},
+                   {arguments.right, Align::kRight},
                    {"unit", Align::kLeft}});
   for (const Line& line : lines) table.AddRow({line.path, line.left, line.right, line.unit});
   return Write(lines.empty() ? "no difference\n" : table.Render(), "");

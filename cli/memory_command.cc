@@ -19,6 +19,9 @@ int Memory(const MemoryArguments& arguments) {
   for (const std::string& warning : loaded->warnings) Warn(warning);
   const absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
   if (!result.ok()) return Fail(result.status());
+  for (const std::string& warning : result->warnings) {
+    if (result->Fits()) Warn(warning);  // that it does not fit is the report's subject
+  }
   // As if the user had given these overrides after the own ones.
   const reports::Reload reload = [&](const std::vector<std::string>& overrides) -> absl::StatusOr<v1::Run> {
     std::vector<std::string> all = arguments.spec.overrides;

@@ -134,6 +134,7 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
                     FormatPercent(expected->p90), " (90th percentile), as on ", expected->runs, " published runs of ",
                     expected->family, "\n");
   }
+  for (const std::string& warning : result.warnings) absl::StrAppend(&text, "warning: ", warning, "\n");
   absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations",
                   result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",
                   FormatCount(result.ranks_simulated), " distinct ranks in ", FormatSeconds(cost.wall_seconds), "\n");

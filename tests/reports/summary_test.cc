@@ -28,6 +28,13 @@ std::string SummaryOf(const v1::Run& run, const training::Result& result) {
   return Summary(result, *MakeWaterfall(run, result), provenance, {.wall_seconds = 0.25, .peak_rss_bytes = 4096});
 }
 
+// What to mind is said to people as well as to scripts.
+TEST(SummaryTest, PrintsWarnings) {
+  const v1::Run run = SmallRun({"model.rotary_fraction=0.5"});
+  EXPECT_THAT(SummaryOf(run, Simulated(run)),
+              ::testing::HasSubstr("warning: model.rotary_fraction without positions ROTARY plays no part\n"));
+}
+
 TEST(SummaryTest, NamesEveryFigure) {
   const v1::Run run = SmallRun({"perturbation.jitter={mode: EXPECTED}"});
   const training::Result result = Simulated(run);

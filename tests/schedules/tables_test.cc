@@ -1,5 +1,5 @@
 // Generated orders against the tables that public generators wrote (PyTorch, Megatron-LM, DeepSpeed, zero-bubble),
-// where they are at hand: ORRERY_REFERENCE, or ../shared/reference beside the repository.
+// where they are at hand: tests/reference.h.
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -1,5 +1,5 @@
 // The A100 profile against measured collectives: a few figures here, all of them where the public table is at hand
-// (ORRERY_REFERENCE, or ../shared/reference beside the repository).
+// (tests/reference.h).
 #include <algorithm>
 #include <cmath>
 #include <fstream>
