@@ -118,7 +118,11 @@ memory::Ledger StaticMemory(const Plan& plan, std::int32_t pipeline_rank) {
   ledger.gradients = Bytes(DivideRoundingUp(parameters, states.gradient_shards) * states.gradient_bytes);
   ledger.optimizer = Bytes(DivideRoundingUp(parameters, states.optimizer_shards) * states.optimizer_bytes);
   ledger.buffers = UnitsInFlight(plan, pipeline_rank);
-  if (states.gradient_shards > 1 && !plan.gathers_units()) ledger.buffers += Bytes(LargestBucket(plan, pipeline_rank));
+  if (states.gradient_shards > 1 && !plan.gathers_units()) {
+    // The shard is a part of the bucket that holds it: never more than all gradients together.
+    const Bytes others = Bytes(parameters * states.gradient_bytes) - ledger.gradients;
+    ledger.buffers += std::min(Bytes(LargestBucket(plan, pipeline_rank)), others);
+  }
   if (states.fp32_parameters && !plan.gathers_units()) {
     const std::int64_t copy =
         plan.run.training().precision() == v1::FP32 ? 0 : BytesOf(plan.run.training().precision());

@@ -63,9 +63,9 @@ TEST(StaticMemory, HybridShardingSharesOverFewerRanks) {
                12 * 2 * kQuarter, 0);
 }
 
-// One bucket, which holds all gradients of the rank before they are shared.
+// One bucket, which holds all gradients of the rank before they are shared: the rank's own quarter of it is its shard.
 TEST(StaticMemory, Zero2SharesGradientsButForTheBucketInFlight) {
-  ExpectStates(LedgerOf({"parallelism.zero_stage=2"}), 2 * kAll, 4 * kQuarter, 12 * kQuarter, 4 * kAll);
+  ExpectStates(LedgerOf({"parallelism.zero_stage=2"}), 2 * kAll, 4 * kQuarter, 12 * kQuarter, 4 * (kAll - kQuarter));
 }
 
 // Units in flight: root and two layers in 16 bit; gradients of the layer that computes in 16 bit, of the one being
