@@ -27,7 +27,7 @@ std::vector<std::string> UnusedSettings(const v1::Run& run) {
   const v1::Parallelism& parallelism = run.parallelism();
   const v1::Training& training = run.training();
   std::vector<std::string> unused;
-  const auto add = [&](std::string text) { unused.push_back(absl::StrCat(text, " plays no part")); };
+  const auto add = [&](const std::string& text) { unused.push_back(absl::StrCat(text, " plays no part")); };
   if (training.has_recompute_layers() && training.recompute() != v1::FULL) {
     add("training.recompute_layers without recompute FULL");
   }

@@ -13,7 +13,7 @@ namespace {
 spec::LoadOptions Shipped() { return {.spec_path = {ORRERY_SOURCE_DIR "/specs"}, .overrides = {}}; }
 
 std::string WriteTemporary(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + "/" + name;
+  std::string path = testing::TempDir() + "/" + name;
   EXPECT_TRUE(WriteFile(path, text).ok());
   return path;
 }

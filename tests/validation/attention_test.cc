@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 
 #include "base/file.h"
@@ -37,7 +38,7 @@ TEST(ValidateAttention, PublishedRows) {
       "s,H100 SXM5,torch_std,fwd,0,128,128,4,16,16,4096,fp16,4133.5,133\n");
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->rows.size(), 5u);
-  for (const int i : {0, 1, 2, 4}) {
+  for (const std::size_t i : {0u, 1u, 2u, 4u}) {
     EXPECT_EQ(report->rows[i].status, Status::kOk) << report->rows[i].reason;
     EXPECT_LT(std::abs(report->rows[i].Error()), 0.1) << report->rows[i].id;
   }

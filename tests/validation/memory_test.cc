@@ -54,10 +54,11 @@ Cells TestCells() {
           {"use-megatron-fsdp", ""}};
 }
 
-std::string TableText(Cells cells, const Cells& changes) {
+std::string TableText(const Cells& cells, const Cells& changes) {
   std::string header;
   std::string row;
-  for (auto& [column, cell] : cells) {
+  for (const auto& [column, usual] : cells) {
+    std::string cell = usual;
     for (const auto& [changed, value] : changes) {
       if (changed == column) cell = value;
     }

@@ -313,7 +313,7 @@ TEST(Recomputation, FirstLayersOfAStage) {
   run.mutable_training()->set_recompute(v1::FULL);
   run.mutable_training()->set_recompute_layers(2);
   const ChunkWork work = BuildChunk(run, {.layers = 5});
-  EXPECT_EQ(Saved(work.forward), kTokens * (2 * 2 * 6144 + 3 * kept));
+  EXPECT_EQ(Saved(work.forward), kTokens * (std::int64_t{4} * 6144 + 3 * kept));
   EXPECT_EQ(Saved(work.backward), -Saved(work.forward));
   std::int32_t before = 4;
   for (const Operator& op : work.backward) {

@@ -35,7 +35,7 @@ TEST(Presets, PublishedParameterCounts) {
   EXPECT_EQ(Count("bloom-176b"), 176'247'271'424);
   EXPECT_EQ(Count("mpt-7b"), 6'649'286'656);
   // One norm per layer (weight and bias) instead of two.
-  EXPECT_EQ(Count("gpt-neox-20b"), 20'554'567'680 - 44 * 2 * 6144);
+  EXPECT_EQ(Count("gpt-neox-20b"), 20'554'567'680 - std::int64_t{44} * 2 * 6144);
 }
 
 // llm-foundry's throughput tables, column NumParams: equal to the last parameter only with biases and 50,368 tokens.

@@ -59,8 +59,8 @@ TEST(StaticMemory, Zero1SharesTheOptimizer) {
 
 // Two copies of what is shared: 6 + 12 / 2.
 TEST(StaticMemory, HybridShardingSharesOverFewerRanks) {
-  ExpectStates(LedgerOf({"parallelism.zero_stage=1", "parallelism.shard_ranks=2"}), 2 * kAll, 4 * kAll,
-               12 * 2 * kQuarter, 0);
+  ExpectStates(LedgerOf({"parallelism.zero_stage=1", "parallelism.shard_ranks=2"}), 2 * kAll, 4 * kAll, 24 * kQuarter,
+               0);
 }
 
 // One bucket, which holds all gradients of the rank before they are shared: the rank's own quarter of it is its shard.

@@ -61,7 +61,7 @@ TEST(PublishedBubbles, OneForwardOneBackward) {
 TEST(PublishedBubbles, ExposureGrowsWithMicroBatches) {
   constexpr Pass kPass = {.forward = 100, .backward = 200, .message = 3};
   const auto growth = [&](v1::MessageMode mode) {
-    return Makespan(4, 32, kPass, mode) - Makespan(4, 16, kPass, mode) - 16 * (100 + 200);
+    return Makespan(4, 32, kPass, mode) - Makespan(4, 16, kPass, mode) - std::int64_t{16} * (100 + 200);
   };
   EXPECT_EQ(growth(v1::EAGER), 16 / 4 * 2 * 3 * 3);
   EXPECT_EQ(growth(v1::BATCHED), 16 * 2 * 3);

@@ -330,7 +330,7 @@ TEST(Host, AutocastConvertsOnceAMicroBatch) {
     return Simulated(SmallRun(std::move(overrides))).pipeline_ranks[1].SecondsOf(engine::TimeClass::kCompute);
   };
   const v1::Run run = SmallRun();
-  const double layers = 24 / 4;
+  const double layers = 6;
   const double parameters = layers * 12 * 2304.0 * 2304.0 / 2;
   const double at_least = 8 * 6 * parameters / run.cluster().accelerator().memory_bandwidth();
   const double once =
