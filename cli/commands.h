@@ -33,6 +33,19 @@ struct SimulateArguments {
 };
 int Simulate(const SimulateArguments& arguments);
 
+struct SweepArguments {
+  SpecArguments spec;
+  std::vector<std::string> vary;
+  std::string list;  // a file; empty: none
+  int threads = 0;   // 0: as many as the machine runs at once
+  std::int64_t top = 10;
+  bool json = false;
+  bool resume = false;
+  std::string output;
+};
+// Exit code 1 where no point is legal and fits; 128 + the signal where one interrupted it.
+int Sweep(const SweepArguments& arguments);
+
 struct MemoryArguments {
   SpecArguments spec;
   bool json = false;
@@ -65,8 +78,40 @@ struct ValidateArguments {
   // Thresholds as given; empty: none.
   std::optional<std::string> max_median;
   std::optional<std::string> max_p90;
+  std::optional<std::string> max_mismatches;
 };
 int Validate(const ValidateArguments& arguments);
+
+// How a schedule is costed and shown.
+struct ScheduleView {
+  std::string costs;        // "F=1,I=1,W=1,comm=0.1,block=3"
+  std::string stage_costs;  // a table; empty: equal stages
+  std::string format = "text";
+  bool json = false;
+  std::string output;
+};
+
+int ScheduleList(bool as_json, const std::string& output);
+
+struct ScheduleShowArguments {
+  std::string family;
+  std::int32_t ranks = 4;
+  std::int32_t chunks = 0;  // 0: what is usual for the family
+  std::int32_t micro_batches = 8;
+  std::int32_t group_size = 0;
+  std::int32_t slices = 1;
+  std::int32_t pipelines = 0;
+  std::string memory_limit;  // empty: the family's own
+  ScheduleView view;
+};
+int ScheduleShow(const ScheduleShowArguments& arguments);
+
+struct ScheduleEvalArguments {
+  std::string table;
+  ScheduleView view;
+};
+// Exit code 1 where the table deadlocks.
+int ScheduleEval(const ScheduleEvalArguments& arguments);
 
 struct CalibrateImportArguments {
   std::string gemm_csv;

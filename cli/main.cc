@@ -14,9 +14,13 @@ using orrery::cli::CalibrateDiffArguments;
 using orrery::cli::CalibrateImportArguments;
 using orrery::cli::CalibrateShowArguments;
 using orrery::cli::MemoryArguments;
+using orrery::cli::ScheduleEvalArguments;
+using orrery::cli::ScheduleShowArguments;
+using orrery::cli::ScheduleView;
 using orrery::cli::SimulateArguments;
 using orrery::cli::SpecArguments;
 using orrery::cli::SpecListArguments;
+using orrery::cli::SweepArguments;
 using orrery::cli::ValidateArguments;
 
 CLI::Validator NotEmpty() {
@@ -86,6 +90,63 @@ struct CalibrateCommands {
   }
 };
 
+// `schedule list | show | eval`. The arguments must outlive the parse.
+struct ScheduleCommands {
+  bool list_json = false;
+  std::string list_output;
+  ScheduleShowArguments show;
+  ScheduleEvalArguments eval;
+
+  void Add(CLI::App* app, int* code) {
+    CLI::App* schedule =
+        app->add_subcommand("schedule", "Pipeline schedules: list, show, evaluate (docs/schedules.md)");
+    schedule->require_subcommand(1);
+    CLI::App* list_command = schedule->add_subcommand("list", "Print the schedules that can be generated");
+    list_command->add_flag("--json", list_json, "Print JSON");
+    AddOutput(list_command, &list_output);
+    list_command->callback([this, code] { *code = orrery::cli::ScheduleList(list_json, list_output); });
+    CLI::App* show_command = schedule->add_subcommand("show", "Generate a schedule, draw it, and say what it costs");
+    show_command->add_option("name", show.family, "As `schedule list` prints it")->required();
+    AddShowParameters(show_command);
+    AddView(show_command, &show.view);
+    show_command->callback([this, code] { *code = orrery::cli::ScheduleShow(show); });
+    CLI::App* eval_command = schedule->add_subcommand("eval", "Draw a table of actions, and say what it costs");
+    eval_command->add_option("table", eval.table, "PyTorch's notation, a row per rank (.csv)")
+        ->required()
+        ->type_name("FILE");
+    AddView(eval_command, &eval.view);
+    eval_command->callback([this, code] { *code = orrery::cli::ScheduleEval(eval); });
+  }
+
+  void AddShowParameters(CLI::App* command) {
+    const auto add = [&](const char* flag, std::int32_t* value, const char* help) {
+      command->add_option(flag, *value, help)->check(CLI::Range(1, 1 << 30));
+    };
+    add("--ranks", &show.ranks, "Pipeline ranks; default: 4");
+    add("--chunks", &show.chunks, "Stages per rank; default: what the schedule has, 2 where it is free");
+    add("--microbatches", &show.micro_batches, "Micro-batches; default: 8");
+    add("--group-size", &show.group_size, "Micro-batches in a row per chunk (interleaved); default: the schedule's");
+    add("--slices", &show.slices, "Slices per micro-batch (sequence-sliced); default: 1");
+    add("--pipelines", &show.pipelines, "Copies of the model (Chimera); default: the schedule's");
+    command
+        ->add_option("--memory-limit", show.memory_limit,
+                     "Activations of a chunk and micro-batch that a rank may hold (automatic schedules)")
+        ->type_name("NUMBER");
+  }
+
+  static void AddView(CLI::App* command, ScheduleView* view) {
+    command
+        ->add_option("--costs", view->costs,
+                     "F=1,I=1,W=1,comm=0.1,block=3: of a pass of one stage, a message, a fused block; B for I + W")
+        ->type_name("NAME=NUMBER,...");
+    command->add_option("--stage-costs", view->stage_costs, "Costs by stage: columns stage, F, I, W (.csv)")
+        ->type_name("FILE");
+    command->add_option("--format", view->format, "text, torch-csv, torch-comms-csv, json or svg; default: text");
+    command->add_flag("--json", view->json, "Print JSON, as --format json");
+    AddOutput(command, &view->output);
+  }
+};
+
 // Flags that are sugar for --set simulation.*.
 void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
   const auto sugar = [&](const char* flag, const char* field,
@@ -114,6 +175,28 @@ void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
       "Iterations to replay");
 }
 
+void AddSweep(CLI::App* app, SweepArguments* sweep, int* code) {
+  CLI::App* command = app->add_subcommand("sweep", "Predict many runs: one spec with fields varied (docs/sweep.md)");
+  AddSpec(command, &sweep->spec);
+  command
+      ->add_option("--vary", sweep->vary,
+                   "Values of a field: tp=1,2,4, microbatches=8:64:*2, schedule=all; may be repeated, for every "
+                   "combination")
+      ->type_name("FIELD=VALUE,...");
+  command->add_option("--list", sweep->list, "Points as a table: the header names fields, one row per point (.csv)")
+      ->type_name("FILE")
+      ->check(NotEmpty());
+  command->add_flag("--json", sweep->json, "One JSON object per line instead of CSV");
+  command->add_option("--threads", sweep->threads, "Points side by side; default: as many as the machine can")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--top", sweep->top, "Rows of the table of the best at the end, on standard error; default: 10")
+      ->check(CLI::Range(0, 1'000'000));
+  CLI::Option* resume = command->add_flag("--resume", sweep->resume, "Go on behind the rows that FILE holds already");
+  AddOutput(command, &sweep->output);
+  resume->needs(command->get_option("--output"));
+  command->callback([sweep, code] { *code = orrery::cli::Sweep(*sweep); });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"Orrery: a discrete-event simulator of LLM training clusters"};
   app.set_version_flag("--version", "orrery " ORRERY_VERSION);
@@ -140,6 +223,9 @@ int Main(int argc, char** argv) {
       ->needs(trace);
   AddOutput(simulate_command, &simulate.output);
   simulate_command->callback([&] { code = orrery::cli::Simulate(simulate); });
+
+  SweepArguments sweep;
+  AddSweep(&app, &sweep, &code);
 
   MemoryArguments memory;
   CLI::App* memory_command =
@@ -172,7 +258,8 @@ int Main(int argc, char** argv) {
 
   ValidateArguments validate;
   CLI::App* validate_command = app.add_subcommand("validate", "Print predicted beside measured");
-  validate_command->add_option("kind", validate.kind, "What the table records: runs, kernels, attention or memory")
+  validate_command
+      ->add_option("kind", validate.kind, "What the table records: runs, kernels, attention, memory or schedules")
       ->required();
   validate_command->add_option("file", validate.file, "The table (.csv)")->required()->type_name("FILE");
   validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
@@ -187,6 +274,10 @@ int Main(int argc, char** argv) {
   validate_command->add_option("--max-p90", validate.max_p90, "Exit 1 where the 90th percentile exceeds this")
       ->type_name("FRACTION");
   validate_command
+      ->add_option("--max-mismatches", validate.max_mismatches,
+                   "Of schedules: exit 1 where more figures or orders differ than this")
+      ->type_name("COUNT");
+  validate_command
       ->add_option("--threads", validate.threads, "Rows predicted side by side; default: as many as the machine can")
       ->check(CLI::Range(1, 1024));
   validate_command
@@ -197,6 +288,9 @@ int Main(int argc, char** argv) {
   AddSpecPath(validate_command, &validate.spec_path);
   AddOutput(validate_command, &validate.output);
   validate_command->callback([&] { code = orrery::cli::Validate(validate); });
+
+  ScheduleCommands schedule;
+  schedule.Add(&app, &code);
 
   CalibrateCommands calibrate;
   calibrate.Add(&app, &code);

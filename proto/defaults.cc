@@ -1,13 +1,18 @@
 #include "proto/defaults.h"
 
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "proto/layer_split.h"
+#include "proto/limits.h"
 
 namespace orrery::spec {
 namespace {
@@ -136,8 +141,23 @@ void FillTraining(const v1::SoftwareDefaults& level, v1::Training* training, Dia
   }
 }
 
-void FillSchedule(const v1::SoftwareDefaults& level, const v1::Parallelism& parallelism, v1::Schedule* schedule,
-                  Diagnostics* diagnostics) {
+// A table that stands in a file becomes part of the run.
+void ReadSchedule(v1::Schedule* schedule, const Origins& origins, Diagnostics* diagnostics) {
+  if (!schedule->has_file()) return;
+  absl::StatusOr<std::string> text = ReadFile(schedule->file(), limits::kFileBytes);
+  if (text.ok()) {
+    schedule->set_table(*std::move(text));
+    schedule->clear_file();
+    return;
+  }
+  diagnostics->Error(origins.Nearest("schedule.file"), "schedule.file", std::string(text.status().message()));
+  diagnostics->MarkBad("schedule.file");
+}
+
+void FillSchedule(const v1::SoftwareDefaults& level, const v1::Parallelism& parallelism, const Origins& origins,
+                  v1::Schedule* schedule, Diagnostics* diagnostics) {
+  ReadSchedule(schedule, origins, diagnostics);
+  if (schedule->has_table()) ORRERY_DEFAULT(schedule, name, "table");
   if (parallelism.virtual_stages() > 1) ORRERY_DEFAULT(schedule, name, "interleaved-1f1b");
   if (level.has_schedule()) ORRERY_DEFAULT(schedule, name, level.schedule());
   if (!schedule->has_name()) diagnostics->MarkBad("schedule.name");
@@ -238,9 +258,21 @@ void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics
   if (run->cluster().has_node()) FillNodeDefaults(run->mutable_cluster()->mutable_node());
   if (run->has_software()) FillHost(run->cluster().accelerator().profile().host(), run->mutable_software());
   FillTraining(level, run->mutable_training(), diagnostics);
-  FillSchedule(level, run->parallelism(), run->mutable_schedule(), diagnostics);
+  FillSchedule(level, run->parallelism(), origins, run->mutable_schedule(), diagnostics);
   FillPerturbation(run->cluster().accelerator().profile(), run->mutable_perturbation()->mutable_jitter(), diagnostics);
   FillSimulation(run->mutable_simulation());
+}
+
+void FillGlobalBatch(std::int64_t micro_batches, v1::Run* run, Diagnostics* diagnostics) {
+  std::int64_t batch = 0;
+  if (run->parallelism().dp() < 1 || run->training().micro_batch() < 1) {
+    diagnostics->MarkBad("training.global_batch");  // what is missing or out of its range says so
+  } else if (__builtin_mul_overflow(run->parallelism().dp(), run->training().micro_batch(), &batch) ||
+             __builtin_mul_overflow(batch, micro_batches, &batch)) {
+    run->mutable_training()->set_global_batch(std::numeric_limits<std::int64_t>::max());  // beyond its range
+  } else {
+    run->mutable_training()->set_global_batch(batch);
+  }
 }
 
 #undef ORRERY_DEFAULT

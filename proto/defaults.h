@@ -2,6 +2,7 @@
 #ifndef ORRERY_PROTO_DEFAULTS_H_
 #define ORRERY_PROTO_DEFAULTS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "orrery/v1/run.pb.h"
@@ -19,6 +20,9 @@ void FillNodeDefaults(v1::Node* node);
 
 // Everything else, after presets. Fields that cannot be derived stay empty, and the rules report them.
 void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);
+
+// After FillDefaults: the global batch that gives every pipeline so many micro-batches.
+void FillGlobalBatch(std::int64_t micro_batches, v1::Run* run, Diagnostics* diagnostics);
 
 }  // namespace orrery::spec
 

@@ -40,6 +40,15 @@ absl::Status FileError(const std::string& filename, const std::string& message, 
   return absl::InvalidArgumentError(error.ToString());
 }
 
+absl::StatusOr<std::string> ReadSpecFile(const std::string& path, std::vector<SpecError>* errors) {
+  absl::StatusOr<std::string> text = orrery::ReadFile(path, limits::kFileBytes);
+  if (text.ok()) return text;
+  std::string message(text.status().message());
+  // base names the path as we do.
+  if (message.starts_with(path + ": ")) message.erase(0, path.size() + 2);
+  return FileError(path, message, errors);
+}
+
 // A folder that is not there would only surface as a preset that is not found, or not at all.
 absl::Status CheckSpecPath(const LoadOptions& options, std::vector<SpecError>* errors) {
   for (const std::string& folder : options.spec_path) {
@@ -60,28 +69,53 @@ void ReportProblems(const std::vector<FieldProblem>& problems, const Origins& or
   }
 }
 
-// What the user wrote -> resolved and checked. `origins` says where; diagnostics may hold errors of reading already.
-absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diagnostics, const LoadOptions& options,
-                                  std::vector<SpecError>* errors) {
-  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
+// A run on its way from what the user wrote to what is simulated. `origins` says where each field was written;
+// `diagnostics` may hold errors of reading already.
+struct Draft {
+  v1::Run run;
+  Origins origins;
+  Diagnostics diagnostics;
+};
+
+// Overrides and presets. `cache` may be null; `of_cluster` gets what is wrong with a cluster that is not named.
+void Expand(const LoadOptions& options, PresetCache* cache, Diagnostics* of_cluster, Draft* draft) {
+  auto& [run, origins, diagnostics] = *draft;
   const std::vector<Override> overrides = ParseOverrides(options.overrides, &diagnostics);
   // Overrides first, so that they may name presets; but an element of a list may come from a preset.
   for (const Override& parsed : overrides) {
     if (!parsed.has_index()) ApplyOverride(parsed, &run, &origins, &diagnostics);
   }
-  PresetExpander expander(options.spec_path, &origins, &diagnostics);
+  PresetExpander expander(options.spec_path, &origins, &diagnostics, cache);
   // The software level first: it knows the cluster of a run that names only an accelerator.
   if (run.has_software()) expander.Expand("software", run.mutable_software());
-  FillCluster(&run, origins, &diagnostics);
+  FillCluster(&run, origins, of_cluster);
   expander.Expand("", &run);
   for (const Override& parsed : overrides) {
     if (parsed.has_index()) ApplyOverride(parsed, &run, &origins, &diagnostics);
   }
+}
+
+// Overrides, presets, defaults.
+void Complete(const LoadOptions& options, PresetCache* cache, Draft* draft) {
+  auto& [run, origins, diagnostics] = *draft;
+  Expand(options, cache, &diagnostics, draft);
   FillDefaults(&run, origins, &diagnostics);
+  if (options.micro_batches > 0) FillGlobalBatch(options.micro_batches, &run, &diagnostics);
+}
+
+void Check(const LoadOptions& options, Draft* draft) {
+  auto& [run, origins, diagnostics] = *draft;
   CheckRules(run, "", origins, &diagnostics);
   CheckAcrossFields(run, origins, &diagnostics);
   if (options.check) ReportProblems(options.check(run), origins, &diagnostics);
   if (diagnostics.ok()) CheckLimits(run, origins, &diagnostics);
+}
+
+absl::StatusOr<LoadedRun> Resolve(Draft draft, const LoadOptions& options, std::vector<SpecError>* errors) {
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
+  Complete(options, nullptr, &draft);
+  Check(options, &draft);
+  auto& [run, origins, diagnostics] = draft;
   ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, errors));
 
   LoadedRun loaded;
@@ -96,33 +130,89 @@ absl::StatusOr<LoadedRun> Resolve(v1::Run run, Origins origins, Diagnostics diag
 }  // namespace
 
 absl::StatusOr<LoadedRun> LoadRun(const std::string& path, const LoadOptions& options, std::vector<SpecError>* errors) {
-  absl::StatusOr<std::string> text = orrery::ReadFile(path, limits::kFileBytes);
-  if (!text.ok()) {
-    std::string message(text.status().message());
-    // base names the path as we do.
-    if (message.starts_with(path + ": ")) message.erase(0, path.size() + 2);
-    return FileError(path, message, errors);
-  }
-  return LoadRunFromText(*text, path, options, errors);
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadSpecFile(path, errors));
+  return LoadRunFromText(text, path, options, errors);
 }
 
 absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::string& filename,
                                           const LoadOptions& options, std::vector<SpecError>* errors) {
   if (const std::string problem = NotText(text); !problem.empty()) return FileError(filename, problem, errors);
-  Diagnostics diagnostics;
-  Origins origins;
-  v1::Run run;
+  Draft draft;
+  auto& [run, origins, diagnostics] = draft;
   ReadText(text, diagnostics.AddSource(filename, Diagnostics::Author::kFile), "", &run, &origins, &diagnostics);
   if (diagnostics.ok() && run.ByteSizeLong() == 0 && options.overrides.empty()) {
     return FileError(
         filename, absl::StrCat("has no fields; allowed: ", absl::StrJoin(FieldNames(run.descriptor()), ", ")), errors);
   }
-  return Resolve(std::move(run), std::move(origins), std::move(diagnostics), options, errors);
+  return Resolve(std::move(draft), options, errors);
 }
 
 absl::StatusOr<LoadedRun> ResolveRun(const v1::Run& run, const LoadOptions& options, std::vector<SpecError>* errors) {
+  return Resolve(Draft{.run = run, .origins = {}, .diagnostics = {}}, options, errors);
+}
+
+BaseRun::BaseRun(std::string text, std::string filename, LoadOptions options)
+    : text_(std::move(text)),
+      filename_(std::move(filename)),
+      options_(std::move(options)),
+      presets_(std::make_shared<PresetCache>()) {}
+
+absl::StatusOr<BaseRun> BaseRun::Read(const std::string& path, const LoadOptions& options) {
+  ABSL_ASSIGN_OR_RETURN(std::string text, ReadSpecFile(path, nullptr));
+  return FromText(std::move(text), path, options);
+}
+
+absl::StatusOr<BaseRun> BaseRun::FromText(std::string text, const std::string& filename, const LoadOptions& options) {
+  if (const std::string problem = NotText(text); !problem.empty()) return FileError(filename, problem, nullptr);
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, nullptr));
+  BaseRun base(std::move(text), filename, options);
   Diagnostics diagnostics;
-  return Resolve(run, Origins(), std::move(diagnostics), options, errors);
+  Origins origins;
+  ReadText(base.text_, diagnostics.AddSource(filename, Diagnostics::Author::kFile), "", &base.written_, &origins,
+           &diagnostics);
+  ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, nullptr));
+  for (const std::string& override : options.overrides) ABSL_RETURN_IF_ERROR(base.CheckOverride(override));
+  return base;
+}
+
+LoadOptions BaseRun::OptionsWith(const std::vector<std::string>& overrides, std::int64_t micro_batches) const {
+  LoadOptions options = options_;
+  options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
+  if (micro_batches > 0) options.micro_batches = micro_batches;
+  return options;
+}
+
+absl::StatusOr<v1::Run> BaseRun::Resolve(const std::vector<std::string>& overrides, std::int64_t micro_batches,
+                                         std::vector<SpecError>* errors) const {
+  const LoadOptions options = OptionsWith(overrides, micro_batches);
+  Draft draft{.run = written_, .origins = Origins::None(), .diagnostics = {}};
+  Complete(options, presets_.get(), &draft);
+  Check(options, &draft);
+  if (draft.diagnostics.ok()) return std::move(draft.run);
+  // Again, for messages that know where everything was written.
+  ABSL_ASSIGN_OR_RETURN(LoadedRun loaded, LoadRunFromText(text_, filename_, options, errors));
+  return std::move(loaded.run);
+}
+
+absl::Status BaseRun::CheckOverride(const std::string& override) const {
+  Draft draft{.run = written_, .origins = Origins::None(), .diagnostics = {}};
+  Diagnostics ignored;
+  Expand(OptionsWith({override}, 0), presets_.get(), &ignored, &draft);
+  CheckRules(draft.run, "", draft.origins, &draft.diagnostics);
+  const std::string path = override.substr(0, override.find('='));
+  for (const SpecError& error : draft.diagnostics.Sorted()) {
+    // What is wrong with other fields is for other overrides to mend.
+    if (error.file == absl::StrCat("--set ", override) || error.field == path) {
+      return absl::InvalidArgumentError(absl::StrCat(error.field.empty() ? override : path, ": ", error.message));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string BaseRun::Sha256(const std::vector<std::string>& overrides) const {
+  Draft draft{.run = written_, .origins = Origins::None(), .diagnostics = {}};
+  Complete(OptionsWith(overrides, 0), presets_.get(), &draft);
+  return SpecSha256(draft.run);
 }
 
 absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message) {

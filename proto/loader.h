@@ -11,7 +11,9 @@
 #ifndef ORRERY_PROTO_LOADER_H_
 #define ORRERY_PROTO_LOADER_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +42,9 @@ struct LoadOptions {
   // What the schema does not know. Called with every run, also with one in which other things are wrong; a problem is
   // not reported where one of its fields is wrong already.
   std::function<std::vector<FieldProblem>(const v1::Run&)> check = nullptr;
+  // Above 0: micro-batches per pipeline and iteration; training.global_batch becomes dp x micro_batch times this,
+  // whatever was written.
+  std::int64_t micro_batches = 0;
 };
 
 // One thing that is wrong with a spec.
@@ -71,6 +76,37 @@ absl::StatusOr<LoadedRun> LoadRunFromText(std::string_view text, const std::stri
 // For runs that code builds; presets may be named and defaults left out as in a file.
 absl::StatusOr<LoadedRun> ResolveRun(const v1::Run& run, const LoadOptions& options,
                                      std::vector<SpecError>* errors = nullptr);
+
+class PresetCache;
+
+// A run that many runs start from. Its text and the presets are read once; resolving it with overrides then goes
+// through the steps of LoadRun, to the same run or the same errors, at a fraction of the cost. Threads may share one.
+class BaseRun {
+ public:
+  // INVALID_ARGUMENT where the file cannot be read as a run at all, or an override of `options` could stand nowhere.
+  // Whether the base is legal by itself is not asked: what is varied may make it so.
+  static absl::StatusOr<BaseRun> Read(const std::string& path, const LoadOptions& options);
+  static absl::StatusOr<BaseRun> FromText(std::string text, const std::string& filename, const LoadOptions& options);
+
+  // As LoadRun with these `overrides` behind those of the options, and `micro_batches` in their place.
+  absl::StatusOr<v1::Run> Resolve(const std::vector<std::string>& overrides, std::int64_t micro_batches = 0,
+                                  std::vector<SpecError>* errors = nullptr) const;
+  // Whether path=value could be legal in some run: the field exists, the value has its type and lies in its range, a
+  // preset of the name exists. INVALID_ARGUMENT says what is allowed.
+  absl::Status CheckOverride(const std::string& override) const;
+  // A digest of the base with presets and defaults filled in, legal or not, under further overrides.
+  std::string Sha256(const std::vector<std::string>& overrides = {}) const;
+
+ private:
+  BaseRun(std::string text, std::string filename, LoadOptions options);
+  LoadOptions OptionsWith(const std::vector<std::string>& overrides, std::int64_t micro_batches) const;
+
+  std::string text_;
+  std::string filename_;
+  LoadOptions options_;
+  v1::Run written_;  // of the text
+  std::shared_ptr<PresetCache> presets_;
+};
 
 // Fills `message` (Model, Accelerator, Cluster, Software or Profile) from the preset `name` and checks it against its
 // rules.

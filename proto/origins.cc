@@ -11,9 +11,9 @@ namespace orrery::spec {
 namespace {
 
 // Removes the last step of a path: "a.b[0].c" -> "a.b[0]" -> "a.b" -> "a" -> "".
-void DropLastStep(std::string* path) {
-  const std::size_t cut = path->find_last_of(".[");
-  path->resize(cut == std::string::npos ? 0 : cut);
+std::string_view WithoutLastStep(std::string_view path) {
+  const std::size_t cut = path.find_last_of(".[");
+  return path.substr(0, cut == std::string_view::npos ? 0 : cut);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ Position Origins::Nearest(std::string path) const {
   while (true) {
     if (const auto it = positions_.find(path); it != positions_.end()) return it->second;
     if (path.empty()) return Position{};
-    DropLastStep(&path);
+    path.resize(WithoutLastStep(path).size());
   }
 }
 
@@ -87,10 +87,10 @@ void Diagnostics::ErrorAtWriter(const Origins& origins, const std::vector<std::s
   Error(origins.Nearest(*blamed), *blamed, message);
 }
 
-bool Diagnostics::IsBad(std::string path) const {
-  while (!path.empty()) {
+bool Diagnostics::IsBad(std::string_view path) const {
+  while (!bad_.empty() && !path.empty()) {
     if (bad_.contains(path)) return true;
-    DropLastStep(&path);
+    path = WithoutLastStep(path);
   }
   return false;
 }

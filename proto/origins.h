@@ -2,6 +2,7 @@
 #ifndef ORRERY_PROTO_ORIGINS_H_
 #define ORRERY_PROTO_ORIGINS_H_
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -23,9 +24,24 @@ struct Position {
 // Field path ("cluster.accelerator.peak[0].data_type") -> where it was written.
 class Origins {
  public:
-  void Set(const std::string& path, Position position) { positions_[path] = position; }
+  Origins() = default;
+  // One that remembers nothing, for runs that are expected to have no errors: only messages of errors need positions.
+  static Origins None() {
+    Origins origins;
+    origins.recording_ = false;
+    return origins;
+  }
+  // Empty, and recording if this does.
+  Origins Fresh() const { return recording_ ? Origins() : None(); }
+  bool recording() const { return recording_; }
+
+  void Set(const std::string& path, Position position) {
+    if (recording_) positions_[path] = position;
+  }
   // Unless it is known already.
-  void SetFirst(const std::string& path, Position position) { positions_.try_emplace(path, position); }
+  void SetFirst(const std::string& path, Position position) {
+    if (recording_) positions_.try_emplace(path, position);
+  }
   bool Has(const std::string& path) const { return positions_.contains(path); }
   // Of the field itself or of the innermost message around it that was written somewhere.
   Position Nearest(std::string path) const;
@@ -37,6 +53,7 @@ class Origins {
   void Underlay(const Origins& below) { positions_.insert(below.positions_.begin(), below.positions_.end()); }
 
  private:
+  bool recording_ = true;
   std::map<std::string, Position> positions_;
 };
 
@@ -59,7 +76,7 @@ class Diagnostics {
   void Warn(std::string message) { warnings_.push_back(std::move(message)); }
 
   // Whether an error was reported for `path` or something around it: what depends on it is not judged again.
-  bool IsBad(std::string path) const;
+  bool IsBad(std::string_view path) const;
   // Silences what could still be said about `path` without saying anything itself.
   void MarkBad(const std::string& path) { bad_.insert(path); }
   bool ok() const { return errors_.empty(); }
@@ -81,7 +98,7 @@ class Diagnostics {
   std::vector<Source> sources_;
   std::vector<Entry> errors_;
   int dropped_ = 0;
-  std::set<std::string> bad_;
+  std::set<std::string, std::less<>> bad_;
   std::vector<std::string> warnings_;
 };
 

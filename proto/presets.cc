@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,19 @@ void MergeOver(const Message& above, const Origins& above_origins, const std::st
   base_origins->Overlay(above_origins);
 }
 
+std::shared_ptr<const Message> PresetCache::Find(const std::string& kind, const std::string& name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = presets_.find(absl::StrCat(kind, "/", name));
+  return found == presets_.end() ? nullptr : found->second;
+}
+
+void PresetCache::Keep(const std::string& kind, const std::string& name, const Message& preset) {
+  std::shared_ptr<Message> copy(preset.New());
+  copy->CopyFrom(preset);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  presets_.try_emplace(absl::StrCat(kind, "/", name), std::move(copy));
+}
+
 void PresetExpander::Expand(const std::string& path, Message* message) {
   const FieldDescriptor* preset = message->GetDescriptor()->FindFieldByName("preset");
   const Reflection* reflection = message->GetReflection();
@@ -151,7 +165,7 @@ void PresetExpander::PutUnderneath(const std::string& path, Message* message) {
                                        "; allowed: a chain of at most ", limits::kPresetDepth, " different presets"));
       return;
     }
-    Layer layer{std::unique_ptr<Message>(message->New()), {}};
+    Layer layer{std::unique_ptr<Message>(message->New()), origins_->Fresh()};
     if (!Read(kind, name, named_at, path, layer.message.get(), &layer.origins)) return;
     named_at = layer.origins.Nearest(preset_path);
     name = TextField(*layer.message, "preset");
@@ -186,6 +200,12 @@ bool PresetExpander::Read(const std::string& kind, const std::string& name, Posi
     return fail(absl::StrCat("found \"", name, "\"; allowed: a name of letters, digits, '-', '_' and '.': one of ",
                              PresetNameList(kind, spec_path_)));
   }
+  if (cache_ != nullptr) {
+    if (const std::shared_ptr<const Message> known = cache_->Find(kind, name)) {
+      message->CopyFrom(*known);
+      return true;
+    }
+  }
   for (const std::string& folder : spec_path_) {
     const std::string file = absl::StrCat(folder, "/", kind, "/", name, kExtension);
     const absl::StatusOr<std::string> text = orrery::ReadFile(file, limits::kFileBytes);
@@ -194,6 +214,7 @@ bool PresetExpander::Read(const std::string& kind, const std::string& name, Posi
     const int source = diagnostics_->AddSource(file, Diagnostics::Author::kPreset);
     if (const std::string problem = NotText(*text); !problem.empty()) return fail(absl::StrCat(file, ": ", problem));
     ReadText(*text, source, path, message, origins, diagnostics_);
+    if (cache_ != nullptr && diagnostics_->ok()) cache_->Keep(kind, name, *message);
     return true;
   }
   return fail(absl::StrCat("no preset \"", name, "\"; allowed: one of ", PresetNameList(kind, spec_path_),

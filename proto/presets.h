@@ -7,6 +7,9 @@
 #ifndef ORRERY_PROTO_PRESETS_H_
 #define ORRERY_PROTO_PRESETS_H_
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,10 +27,28 @@ std::vector<std::string> PresetNames(const std::string& kind, const std::vector<
 // "a, b, c", or words that say that there is none.
 std::string PresetNameList(const std::string& kind, const std::vector<std::string>& spec_path);
 
+// Presets that were read without an error, so that each is read once for many runs. They have no positions. Threads may
+// share one.
+class PresetCache {
+ public:
+  // Null where it is not known.
+  std::shared_ptr<const google::protobuf::Message> Find(const std::string& kind, const std::string& name) const;
+  void Keep(const std::string& kind, const std::string& name, const google::protobuf::Message& preset);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const google::protobuf::Message>> presets_;
+};
+
 class PresetExpander {
  public:
-  PresetExpander(const std::vector<std::string>& spec_path, Origins* origins, Diagnostics* diagnostics)
-      : spec_path_(spec_path), origins_(origins), diagnostics_(diagnostics) {}
+  // `cache` may be null and must be of this spec path; origins that record make no use of it.
+  PresetExpander(const std::vector<std::string>& spec_path, Origins* origins, Diagnostics* diagnostics,
+                 PresetCache* cache = nullptr)
+      : spec_path_(spec_path),
+        origins_(origins),
+        diagnostics_(diagnostics),
+        cache_(origins->recording() ? nullptr : cache) {}
 
   // Expands `message`, which stands at `path`, and everything inside. Afterwards no `preset` is set, and `name` is.
   // Messages that have presets, are required and are missing get an error that lists the names.
@@ -43,6 +64,7 @@ class PresetExpander {
   const std::vector<std::string>& spec_path_;
   Origins* origins_;
   Diagnostics* diagnostics_;
+  PresetCache* cache_;
 };
 
 // Writes the fields of `above` over `base`, as described at the top of this file.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "base/text_table.h"
+#include "reports/action_names.h"
 
 namespace orrery::reports {
 namespace {
@@ -35,20 +36,6 @@ constexpr std::array kClasses = {
 std::string GiB(std::int64_t bytes) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   return FormatFixed(static_cast<double>(bytes) / kGiB, 2);
-}
-
-std::string_view ActionName(schedules::ActionKind kind) {
-  switch (kind) {
-    case schedules::ActionKind::kForward:
-      return "forward";
-    case schedules::ActionKind::kBackward:
-      return "backward";
-    case schedules::ActionKind::kInputGradient:
-      return "input gradient";
-    case schedules::ActionKind::kWeightGradient:
-      return "weight gradient";
-  }
-  return "";
 }
 
 const training::PipelineRankResult& Fullest(const training::Result& result) {

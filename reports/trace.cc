@@ -64,6 +64,8 @@ std::string NameOf(const OpLabel& label) {
       return absl::StrCat("reduce gradients, ", PartOf(label));
     case OpRole::kGradientWait:
       return "wait for gradients";
+    case OpRole::kCopiesReduction:
+      return absl::StrCat("reduce gradients over copies, ", PartOf(label));
     case OpRole::kEmbeddingReduction:
       return "reduce embedding gradients";
     case OpRole::kNormBarrier:

@@ -16,7 +16,7 @@ bool IsLegal(std::string_view family, const Parameters& parameters) {
 std::optional<std::int64_t> InterleavedExposed(const Parameters& parameters, const UniformCosts& costs) {
   const std::int64_t p = parameters.ranks;
   const std::int64_t v = parameters.chunks;
-  const std::int64_t n = parameters.group_size;
+  const std::int64_t n = InterleavedGroupSize(parameters);
   const Time shortest = std::min(costs.forward, costs.backward);
   const Time zero;
   const std::int64_t ends = 2 * (p - 1);

@@ -26,7 +26,7 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "schedules/schedule.h"
+#include "schedules/family.h"
 
 namespace orrery::schedules {
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedules/families.h"
+#include "schedules/loop_orders.h"
 
 namespace orrery::schedules {
 namespace {
@@ -13,12 +14,32 @@ namespace {
 constexpr std::string_view kName = "interleaved-1f1b";
 
 absl::Status Check(const Parameters& parameters) {
-  const auto [p, v, m, n] = parameters;
-  ABSL_RETURN_IF_ERROR(CheckCommon(kName, parameters));
-  const auto error = [](const auto&... text) {
-    return absl::InvalidArgumentError(absl::StrCat("interleaved-1f1b: ", text...));
+  ABSL_RETURN_IF_ERROR(CheckInterleavedGroups(kName, parameters));
+  if (parameters.ranks > 1) return absl::OkStatus();
+  return absl::InvalidArgumentError("interleaved-1f1b: ranks = 1, allowed: at least 2");
+}
+
+absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
+  const std::int32_t v = parameters.chunks;
+  const std::vector<Action> forwards = GroupedForwards(v, parameters.micro_batches, InterleavedGroupSize(parameters));
+  const std::vector<Action> backwards = Reversed(forwards, v, ActionKind::kBackward);
+  Schedule schedule{Placement::Loop(parameters.ranks, v), parameters.micro_batches, {}};
+  for (std::int32_t rank = 0; rank < parameters.ranks; ++rank) {
+    schedule.order.push_back(Alternate(forwards, backwards, InterleavedWarmup(parameters, rank), Pairing::kJoined));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+absl::Status CheckInterleavedGroups(std::string_view family, const Parameters& parameters) {
+  const std::int32_t p = parameters.ranks;
+  const std::int32_t m = parameters.micro_batches;
+  const std::int32_t n = InterleavedGroupSize(parameters);
+  ABSL_RETURN_IF_ERROR(CheckCommon(family, parameters));
+  const auto error = [family](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat(absl::string_view(family.data(), family.size()), ": ", text...));
   };
-  if (p == 1) return error("ranks = 1, allowed: at least 2");
   // Fewer micro-batches than ranks: Megatron-LM refuses them, PyTorch runs them as one group.
   if (m < p && n != m) {
     return error("group_size = ", n, ", allowed: micro_batches (", m, "), because there are fewer than ranks (", p,
@@ -35,36 +56,14 @@ absl::Status Check(const Parameters& parameters) {
   return absl::OkStatus();
 }
 
-Schedule GenerateOrder(const Parameters& parameters) {
-  const auto [p, v, m, n] = parameters;
-  std::vector<Action> table;
-  for (std::int32_t group = 0; group < m; group += n) {
-    for (std::int32_t chunk = 0; chunk < v; ++chunk) {
-      for (std::int32_t k = group; k < std::min(group + n, m); ++k) table.push_back({ActionKind::kForward, chunk, k});
-    }
-  }
-  Schedule schedule{p, v, m, {}};
-  for (std::int32_t rank = 0; rank < p; ++rank) {
-    const auto warmup = static_cast<std::size_t>(InterleavedWarmup(parameters, rank));
-    std::vector<Action> order(table.begin(), table.begin() + static_cast<std::ptrdiff_t>(warmup));
-    for (std::size_t k = 0; k < table.size(); ++k) {
-      if (k + warmup < table.size()) {
-        order.push_back(table[k + warmup]);
-        order.back().joined = true;
-      }
-      order.push_back({ActionKind::kBackward, v - 1 - table[k].chunk, table[k].micro_batch});
-    }
-    schedule.order.push_back(std::move(order));
-  }
-  return schedule;
+std::int32_t InterleavedGroupSize(const Parameters& parameters) {
+  return parameters.group_size > 0 ? parameters.group_size : std::min(parameters.ranks, parameters.micro_batches);
 }
-
-}  // namespace
 
 std::int32_t InterleavedWarmup(const Parameters& parameters, std::int32_t rank) {
   const std::int64_t all = std::int64_t{parameters.micro_batches} * parameters.chunks;
-  const std::int64_t fill =
-      std::int64_t{2} * (parameters.ranks - 1 - rank) + std::int64_t{parameters.chunks - 1} * parameters.group_size;
+  const std::int64_t fill = std::int64_t{2} * (parameters.ranks - 1 - rank) +
+                            std::int64_t{parameters.chunks - 1} * InterleavedGroupSize(parameters);
   return static_cast<std::int32_t>(std::min(all, fill));
 }
 
@@ -75,6 +74,7 @@ const Family kInterleaved = {
     "microbatch_group_size_per_vp_stage",
     "at least 2 ranks; ranks <= group size <= micro-batches, whose remainder is 0 or at least ranks; with fewer "
     "micro-batches than ranks, all are one group",
+    "idle (p-1)(F+B)/v, F and B of the rank's share, for m >= p; peak ((v-1)N + 2p-1)/v",
     &Check,
     &GenerateOrder,
 };

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "schedules/schedule.h"
+#include "schedules/lowering.h"
 #include "schedules/steps.h"
 
 namespace orrery::schedules {
@@ -17,14 +17,14 @@ std::size_t Index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // All messages, by (from_rank, producer).
 std::vector<Message> FindMessages(const Schedule& schedule) {
-  const std::int32_t stages = schedule.ranks * schedule.chunks;
+  const std::int32_t stages = schedule.stages();
   const auto slot = [&](bool forward, std::int32_t stage, std::int32_t k) {
     return (std::size_t{forward ? 1u : 0u} * Index(stages) + Index(stage)) * Index(schedule.micro_batches) + Index(k);
   };
   // Positions of the passes that take messages in.
   std::vector<std::int32_t> position(2 * Index(stages) * Index(schedule.micro_batches));
   const auto for_each = [&](const auto& visit) {
-    for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) {
       for (std::size_t i = 0; i < schedule.order[Index(rank)].size(); ++i) {
         const Action& action = schedule.order[Index(rank)][i];
         if (action.kind != ActionKind::kWeightGradient) {
@@ -40,8 +40,9 @@ std::vector<Message> FindMessages(const Schedule& schedule) {
   std::vector<Message> messages;
   for_each([&](std::int32_t rank, std::int32_t i, bool forward, std::int32_t stage, std::int32_t k) {
     const std::int32_t to = forward ? stage + 1 : stage - 1;
-    if (to < 0 || to >= stages || schedule.RankOf(to) == rank) return;
-    messages.push_back({forward, stage, k, rank, schedule.RankOf(to), i, position[slot(forward, to, k)]});
+    if (to < 0 || to >= stages) return;
+    const std::int32_t to_rank = schedule.PlaceOf(to, k).rank;
+    if (to_rank != rank) messages.push_back({forward, stage, k, rank, to_rank, i, position[slot(forward, to, k)]});
   });
   return messages;
 }
@@ -55,7 +56,7 @@ class UnitExecution {
   UnitExecution(const Schedule& schedule, const std::vector<Message>& messages)
       : schedule_(schedule),
         messages_(messages),
-        ranks_(Index(schedule.ranks)),
+        ranks_(Index(schedule.ranks())),
         received_at_(messages.size(), -1),
         posted_(messages.size(), kNever),
         next_message_(ranks_.size(), messages.size()) {
@@ -179,10 +180,9 @@ Lowering Lower(const Schedule& schedule) {
   for (std::size_t i = 0; i < lowering.messages.size(); ++i) {
     const Message& message = lowering.messages[i];
     const std::vector<Action>& order = schedule.order[Index(message.from_rank)];
-    std::size_t sent = Index(message.producer);
-    while (sent + 1 < order.size() && order[sent].joined) ++sent;
+    const std::size_t sent = StepEnd(order, Index(message.producer));
     const auto index = static_cast<std::int32_t>(i);
-    lowering.boundaries[Index(message.from_rank)][sent + 1].sends.push_back(index);
+    lowering.boundaries[Index(message.from_rank)][sent].sends.push_back(index);
     lowering.boundaries[Index(message.to_rank)][Index(received_at[i])].receives.push_back(index);
   }
   return lowering;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedules/families.h"
+#include "schedules/loop_orders.h"
 
 namespace orrery::schedules {
 namespace {
@@ -10,18 +11,14 @@ constexpr std::string_view kName = "1f1b";
 
 absl::Status Check(const Parameters& parameters) { return CheckOneStagePerRank(kName, parameters); }
 
-Schedule GenerateOrder(const Parameters& parameters) {
+absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
   const std::int32_t m = parameters.micro_batches;
-  Schedule schedule{parameters.ranks, 1, m, {}};
+  const std::vector<Action> forwards = GroupedForwards(1, m, m);
+  const std::vector<Action> backwards = Reversed(forwards, 1, ActionKind::kBackward);
+  Schedule schedule{Placement::Loop(parameters.ranks, 1), m, {}};
   for (std::int32_t rank = 0; rank < parameters.ranks; ++rank) {
     const std::int32_t warmup = OneForwardOneBackwardWarmup(parameters, rank);
-    std::vector<Action> order;
-    for (std::int32_t k = 0; k < warmup; ++k) order.push_back({ActionKind::kForward, 0, k});
-    for (std::int32_t k = 0; k < m; ++k) {
-      if (k + warmup < m) order.push_back({ActionKind::kForward, 0, k + warmup});
-      order.push_back({ActionKind::kBackward, 0, k});
-    }
-    schedule.order.push_back(std::move(order));
+    schedule.order.push_back(Alternate(forwards, backwards, warmup, Pairing::kNone));
   }
   return schedule;
 }
@@ -39,8 +36,10 @@ const Family kOneForwardOneBackward = {
     "2006.09503); "
     "Fan et al., DAPPLE, PPoPP 2021 (arXiv 2007.01045)",
     "one stage per rank; any number of micro-batches",
+    "idle (p-1)(F+B), always; peak min(p, m)",
     &Check,
     &GenerateOrder,
+    1,
 };
 
 }  // namespace orrery::schedules

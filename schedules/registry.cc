@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -7,14 +8,9 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "schedules/families.h"
-#include "schedules/schedule.h"
 
 namespace orrery::schedules {
 namespace {
-
-// Passes over all pipeline ranks. Keeps a mistyped batch size from taking all memory: order, messages, boundaries and
-// programs come to 1 to 2 KB a pass, 2 GB in all.
-constexpr std::int64_t kMostPasses = std::int64_t{1} << 20;
 
 absl::string_view View(std::string_view text) { return absl::string_view(text.data(), text.size()); }
 
@@ -48,8 +44,43 @@ absl::Status CheckOneStagePerRank(std::string_view family, const Parameters& par
       absl::StrCat(View(family), ": chunks = ", parameters.chunks, ", allowed: 1 (one stage per rank)"));
 }
 
+absl::Status CheckTwoStagesPerRank(std::string_view family, const Parameters& parameters) {
+  ABSL_RETURN_IF_ERROR(CheckCommon(family, parameters));
+  if (parameters.chunks == 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(family), ": chunks = ", parameters.chunks, ", allowed: 2 (two stages per rank)"));
+}
+
 const std::vector<Family>& Families() {
-  static const auto* const families = new std::vector<Family>{kOneForwardOneBackward, kGpipe, kInterleaved};
+  static const auto* const families = [] {
+    auto* all = new std::vector<Family>{kOneForwardOneBackward,
+                                        kGpipe,
+                                        kInterleaved,
+                                        kZbV,
+                                        kVHalf,
+                                        kVMin,
+                                        kDualPipe,
+                                        kDualPipeV,
+                                        kChimera,
+                                        kZb1p,
+                                        kZb2p,
+                                        kZbAuto,
+                                        kZbVGreedy,
+                                        kVAuto,
+                                        kLoopedBfs,
+                                        kInterleavedTorch,
+                                        kInterleavedZb,
+                                        kZbH1,
+                                        kZbH2,
+                                        kCombined,
+                                        kOneForwardOneBackwardOverlap,
+                                        kGrouped,
+                                        kSeq1f1b,
+                                        kHanayo,
+                                        kOneForwardOneBackwardV};
+    std::sort(all->begin(), all->end(), [](const Family& a, const Family& b) { return a.name < b.name; });
+    return all;
+  }();
   return *families;
 }
 

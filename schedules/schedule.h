@@ -1,17 +1,19 @@
-// Pipeline schedules: the order of forward and backward passes on every pipeline rank, and how messages between them
-// meet.
+// Pipeline schedules: what every pipeline rank runs, in order, and how messages between ranks meet.
 //
-// Terms (docs/schedules.md): p ranks, v chunks (virtual stages) per rank, S = p v stages, m micro-batches; F forward, B
-// full backward = I (input gradient) + W (weight gradient). Stage s holds chunk s / p on rank s mod p (loop placement).
+// Terms (docs/schedules.md): p ranks, v chunks (stages) per rank, S stages, m micro-batches; F forward, B full backward
+// = I (input gradient) + W (weight gradient).
+//
+// Dependencies: F of stage s needs F of stage s - 1; B and I of stage s need F of s, and B or I of s + 1; W needs I of
+// the same stage; all of the same micro-batch. A rank runs its list strictly in order.
 #ifndef ORRERY_SCHEDULES_SCHEDULE_H_
 #define ORRERY_SCHEDULES_SCHEDULE_H_
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "schedules/placement.h"
 
 namespace orrery::schedules {
 
@@ -24,97 +26,51 @@ struct Action {
   // One step with the next action of the rank: a runtime that exchanges messages between steps does so before and after
   // both, not between them (Megatron-LM's steady pairs of the interleaved schedule). Eager messages ignore it.
   bool joined = false;
+  // One block with the next action, which is an F and a B in either order: it starts when the inputs of both are there,
+  // and the results of both appear at its end (DualPipe's overlapped chunks). A block is a step.
+  bool fused = false;
 
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-// `order[r]`: what rank r executes, strictly in order.
+// One letter: F, B, I, W.
+char Letter(ActionKind kind);
+
 struct Schedule {
-  std::int32_t ranks = 1;
-  std::int32_t chunks = 1;
+  Placement placement;
   std::int32_t micro_batches = 1;
+  // `order[r]`: what rank r executes, strictly in order.
   std::vector<std::vector<Action>> order;
+  // Which pipeline each micro-batch runs through; empty: all through pipeline 0.
+  std::vector<std::int32_t> pipeline_of = {};
+  // Sequence slices per micro-batch, s: micro-batch i of the order is slice i mod s of the model's micro-batch i / s.
+  std::int32_t slices = 1;
+  // Schedules that are published as a table of time slots: the column of every action, [rank][action]; else empty. For
+  // text and pictures only, timing ignores it.
+  std::vector<std::vector<std::int32_t>> slots = {};
 
-  // Stage that a rank's chunk is, and the rank and chunk of a stage.
-  std::int32_t StageOf(std::int32_t rank, std::int32_t chunk) const { return chunk * ranks + rank; }
-  std::int32_t RankOf(std::int32_t stage) const { return stage % ranks; }
-  std::int32_t ChunkOf(std::int32_t stage) const { return stage / ranks; }
+  std::int32_t ranks() const { return placement.ranks(); }
+  std::int32_t chunks() const { return placement.chunks(); }
+  std::int32_t stages() const { return placement.stages(); }
+  std::int32_t StageOf(std::int32_t rank, std::int32_t chunk) const { return placement.StageOf(rank, chunk); }
+  std::int32_t PipelineOf(std::int32_t micro_batch) const {
+    return pipeline_of.empty() ? 0 : pipeline_of[static_cast<std::size_t>(micro_batch)];
+  }
+  Place PlaceOf(std::int32_t stage, std::int32_t micro_batch) const {
+    return placement.PlaceOf(stage, PipelineOf(micro_batch));
+  }
 };
-
-struct Parameters {
-  std::int32_t ranks = 1;
-  std::int32_t chunks = 1;
-  std::int32_t micro_batches = 1;
-  // Interleaved: micro-batches in a row per chunk (N).
-  std::int32_t group_size = 1;
-};
-
-// One schedule family, registered in its own file.
-struct Family {
-  std::string_view name;         // "1f1b"
-  std::string_view summary;      // one sentence
-  std::string_view reference;    // paper or code
-  std::string_view constraints;  // in words
-  // INVALID_ARGUMENT that names the parameter, its value and what is allowed.
-  absl::Status (*check)(const Parameters&);
-  Schedule (*generate)(const Parameters&);
-};
-
-// All families, by name.
-const std::vector<Family>& Families();
-// NOT_FOUND lists the names, and one that is near.
-absl::StatusOr<const Family*> FindFamily(std::string_view name);
-absl::StatusOr<Schedule> Generate(std::string_view name, const Parameters& parameters);
 
 // Every stage runs every micro-batch once in each direction, dependencies allow the order on every rank, and the whole
-// can be executed step by step (no cycle). INVALID_ARGUMENT names the first violation.
+// can be executed step by step (no cycle). INVALID_ARGUMENT names the first violation; FAILED_PRECONDITION where it
+// deadlocks, naming the cycle: which rank waits for what.
 absl::Status Validate(const Schedule& schedule);
 
-// A message of the pipeline: the output of `stage` in one direction for one micro-batch, to the neighbouring stage.
-// Stages on the same rank exchange none.
-struct Message {
-  bool forward = true;  // activation to stage + 1; else gradient to stage - 1
-  std::int32_t from_stage = 0;
-  std::int32_t micro_batch = 0;
-  std::int32_t from_rank = 0;
-  std::int32_t to_rank = 0;
-  // Position in `order` of the producer on from_rank and of the consumer on to_rank.
-  std::int32_t producer = 0;
-  std::int32_t consumer = 0;
-};
+// Whether some backward pass is split into I and W.
+bool SplitsBackward(const Schedule& schedule);
 
-// The sends and receives of one rank between two of its actions: boundary i lies before action i, the last one after
-// all. Indices into Lowering::messages, in a fixed order.
-struct Boundary {
-  std::vector<std::int32_t> sends;
-  std::vector<std::int32_t> receives;
-};
-
-// Where a rendezvous runtime posts what: one batch of sends and receives per boundary, and the rank waits for all of
-// it. A *step* is an action with those joined to it; boundaries inside a step stay empty.
-//
-// A send is posted right after its producer's step. Its receive is posted at the boundary at which the receiver meets
-// it when the whole schedule is executed this way with unit costs (F = I = W = 1, B = 2, no latency): at the receiver's
-// boundary that is open at that instant, or else at its next one; right before the consumer at the latest. One tie has
-// a choice: where the receiver could go on at the very instant of the send and the sender could not, the receiver goes
-// on, for it would hold nobody up.
-//
-// This cannot deadlock. A rank that waits at a boundary accepts whatever is sent to it, so that a rank can only wait
-// for an input that has not been produced, and Validate excludes a cycle of those: the unit-cost execution completes.
-// Whether rendezvous with fixed partners complete does not depend on when they happen, so the same batches complete
-// under all other costs. On a link (direction, from_rank, to_rank) receives are posted in the order of the sends: no
-// sender has two batches open.
-//
-// Why not simply right before the consumer: of the interleaved schedules, about half then deadlock. Why steps: with
-// sends between the two passes of a steady pair, an interleaved schedule on 5 or 8 ranks takes 1.5 to 1.7 times as long
-// as with free messages, since the passes of the last rank and of rank 0, to which it sends, then never line up; with
-// pairs all ranks exchange at once, and the messages cost their latency once per pair and next to nothing else.
-struct Lowering {
-  std::vector<Message> messages;                  // by (from_rank, producer)
-  std::vector<std::vector<Boundary>> boundaries;  // [rank][0 .. actions]
-};
-// `schedule` must pass Validate.
-Lowering Lower(const Schedule& schedule);
+// An action in PyTorch's notation: stage, letter, micro-batch, as in "3B12".
+std::string Describe(const Schedule& schedule, std::int32_t rank, const Action& action);
 
 }  // namespace orrery::schedules
 

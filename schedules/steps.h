@@ -1,4 +1,4 @@
-// Internal to schedules/: the steps of a rank's order, see Action::joined and Lowering.
+// Internal to schedules/: the steps of a rank's order, see Action::joined and Action::fused.
 #ifndef ORRERY_SCHEDULES_STEPS_H_
 #define ORRERY_SCHEDULES_STEPS_H_
 
@@ -12,7 +12,7 @@ namespace orrery::schedules {
 // Position after the last action of the step that begins at `first`.
 inline std::size_t StepEnd(const std::vector<Action>& order, std::size_t first) {
   std::size_t last = first;
-  while (last + 1 < order.size() && order[last].joined) ++last;
+  while (last + 1 < order.size() && (order[last].joined || order[last].fused)) ++last;
   return last + 1;
 }
 

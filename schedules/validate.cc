@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,20 +16,6 @@ namespace {
 constexpr std::uint8_t kForwardDone = 1;
 constexpr std::uint8_t kInputDone = 2;   // the input gradient exists
 constexpr std::uint8_t kWeightDone = 4;  // the weight gradient exists
-
-const char* Letter(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kForward:
-      return "F";
-    case ActionKind::kBackward:
-      return "B";
-    case ActionKind::kInputGradient:
-      return "I";
-    case ActionKind::kWeightGradient:
-      return "W";
-  }
-  return "?";
-}
 
 std::uint8_t Produces(ActionKind kind) {
   switch (kind) {
@@ -50,7 +37,7 @@ class Progress {
   explicit Progress(const Schedule& schedule)
       : schedule_(schedule),
         micro_batches_(static_cast<std::size_t>(schedule.micro_batches)),
-        done_(static_cast<std::size_t>(schedule.ranks) * static_cast<std::size_t>(schedule.chunks) * micro_batches_) {}
+        done_(static_cast<std::size_t>(schedule.stages()) * micro_batches_) {}
 
   std::uint8_t& At(std::int32_t stage, std::int32_t micro_batch) {
     return done_[static_cast<std::size_t>(stage) * micro_batches_ + static_cast<std::size_t>(micro_batch)];
@@ -58,7 +45,7 @@ class Progress {
   // Whether what the neighbouring stages must have done for `action` is done.
   bool InputsReady(std::int32_t rank, const Action& action) {
     const std::int32_t stage = schedule_.StageOf(rank, action.chunk);
-    const std::int32_t last = schedule_.ranks * schedule_.chunks - 1;
+    const std::int32_t last = schedule_.stages() - 1;
     if (IsForward(action.kind)) return stage == 0 || (At(stage - 1, action.micro_batch) & kForwardDone) != 0;
     if (!SendsGradient(action.kind)) return true;
     return stage == last || (At(stage + 1, action.micro_batch) & kInputDone) != 0;
@@ -70,9 +57,25 @@ class Progress {
   std::vector<std::uint8_t> done_;
 };
 
-std::string Describe(std::int32_t rank, const Action& action, std::size_t position) {
-  return absl::StrCat("rank ", rank, ", action ", position, " (", Letter(action.kind), " of chunk ", action.chunk,
-                      ", micro-batch ", action.micro_batch, ")");
+std::string At(const Schedule& schedule, std::int32_t rank, std::size_t position) {
+  return absl::StrCat("rank ", rank, ", action ", position, " (",
+                      Describe(schedule, rank, schedule.order[static_cast<std::size_t>(rank)][position]), ")");
+}
+
+// A block is one F and one B that do not need each other.
+const char* WrongBlock(const Schedule& schedule, std::int32_t rank, const Action& first, const Action* second) {
+  if (second == nullptr) return "is fused with nothing";
+  const bool forward_first = IsForward(first.kind);
+  const Action& forward = forward_first ? first : *second;
+  const Action& backward = forward_first ? *second : first;
+  if (!IsForward(forward.kind) || IsForward(backward.kind) || backward.kind == ActionKind::kWeightGradient ||
+      second->fused) {
+    return "is fused with more or other than one forward and one backward pass";
+  }
+  const std::int32_t stage = schedule.StageOf(rank, forward.chunk);
+  const bool needed = forward.micro_batch == backward.micro_batch && stage == schedule.StageOf(rank, backward.chunk) &&
+                      forward.chunk == backward.chunk;
+  return needed ? "is fused with its own forward pass" : nullptr;
 }
 
 // Indices in range, nothing twice, nothing before what the same rank and stage must have done first.
@@ -80,12 +83,20 @@ absl::Status CheckRank(const Schedule& schedule, std::int32_t rank, Progress& pr
   const std::vector<Action>& order = schedule.order[static_cast<std::size_t>(rank)];
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Action& action = order[i];
-    const auto error = [&](const char* what) {
-      return absl::InvalidArgumentError(absl::StrCat(Describe(rank, action, i), " ", what));
+    const auto wrong = [&](const auto&... what) {
+      return absl::InvalidArgumentError(absl::StrCat("rank ", rank, ", action ", i, what...));
     };
-    if (action.chunk < 0 || action.chunk >= schedule.chunks) return error("names a chunk that the rank does not hold");
+    if (action.chunk < 0 || action.chunk >= schedule.placement.ChunksOf(rank)) {
+      return wrong(", names chunk ", action.chunk, ", which the rank does not hold");
+    }
     if (action.micro_batch < 0 || action.micro_batch >= schedule.micro_batches) {
-      return error("names a micro-batch that does not exist");
+      return wrong(", names micro-batch ", action.micro_batch, ", allowed: 0 to ", schedule.micro_batches - 1);
+    }
+    const auto error = [&](const char* what) {
+      return absl::InvalidArgumentError(absl::StrCat(At(schedule, rank, i), " ", what));
+    };
+    if (schedule.placement.PipelineOf(rank, action.chunk) != schedule.PipelineOf(action.micro_batch)) {
+      return error("is in another copy of the model than the micro-batch");
     }
     std::uint8_t& done = progress.At(schedule.StageOf(rank, action.chunk), action.micro_batch);
     const std::uint8_t produces = Produces(action.kind);
@@ -95,71 +106,170 @@ absl::Status CheckRank(const Schedule& schedule, std::int32_t rank, Progress& pr
     if (action.kind == ActionKind::kWeightGradient && (done & kInputDone) == 0) {
       return error("comes before its input gradient");
     }
-    if (action.joined && i + 1 == order.size()) return error("is joined to nothing");
+    const Action* next = i + 1 < order.size() ? &order[i + 1] : nullptr;
+    if (action.joined && next == nullptr) return error("is joined to nothing");
+    if (action.fused) {
+      if (const char* what = WrongBlock(schedule, rank, action, next); what != nullptr) return error(what);
+    }
     done |= produces;
   }
   return absl::OkStatus();
 }
 
-// Executes the next step of a rank if all of its inputs are there.
-bool Advance(const Schedule& schedule, std::int32_t rank, std::size_t& next, Progress& progress) {
-  const std::vector<Action>& order = schedule.order[static_cast<std::size_t>(rank)];
-  const std::size_t end = StepEnd(order, next);
-  std::size_t i = next;
-  while (i < end && progress.InputsReady(rank, order[i])) {
-    progress.At(schedule.StageOf(rank, order[i].chunk), order[i].micro_batch) |= Produces(order[i].kind);
-    ++i;
-  }
-  if (i == end) {
-    next = end;
-    return true;
-  }
-  // Nothing of the step leaves the rank before its end: take it back.
-  while (i-- > next) {
-    progress.At(schedule.StageOf(rank, order[i].chunk), order[i].micro_batch) &=
-        static_cast<std::uint8_t>(~Produces(order[i].kind));
-  }
-  return false;
-}
+// Executes ranks step by step, as far as inputs allow.
+class Execution {
+ public:
+  explicit Execution(const Schedule& schedule)
+      : schedule_(schedule), progress_(schedule), next_(schedule.order.size()) {}
 
-absl::Status CheckExecutable(const Schedule& schedule) {
-  Progress progress(schedule);
-  std::vector<std::size_t> next(schedule.order.size());
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
-      std::size_t& position = next[static_cast<std::size_t>(rank)];
-      while (position < schedule.order[static_cast<std::size_t>(rank)].size() &&
-             Advance(schedule, rank, position, progress)) {
-        moved = true;
+  absl::Status Run() {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::int32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+        while (Next(rank) < Order(rank).size() && Advance(rank)) moved = true;
       }
     }
-  }
-  for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
-    const std::vector<Action>& order = schedule.order[static_cast<std::size_t>(rank)];
-    const std::size_t position = next[static_cast<std::size_t>(rank)];
-    if (position < order.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the schedule deadlocks: ", Describe(rank, order[position], position), " never gets its input"));
+    for (std::int32_t rank = 0; rank < schedule_.ranks(); ++rank) {
+      if (Next(rank) < Order(rank).size()) return DescribeCycle(rank);
     }
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
+
+ private:
+  const std::vector<Action>& Order(std::int32_t rank) const { return schedule_.order[static_cast<std::size_t>(rank)]; }
+  std::size_t& Next(std::int32_t rank) { return next_[static_cast<std::size_t>(rank)]; }
+  std::uint8_t& Done(std::int32_t rank, const Action& action) {
+    return progress_.At(schedule_.StageOf(rank, action.chunk), action.micro_batch);
+  }
+
+  // The first action of the rank's next step that lacks an input, given that what is before it in the step has run,
+  // or the step's end. Of a block both inputs must be there before anything runs.
+  std::size_t FirstBlocked(std::int32_t rank) {
+    const std::vector<Action>& order = Order(rank);
+    const std::size_t begin = Next(rank);
+    const std::size_t end = StepEnd(order, begin);
+    std::size_t i = begin;
+    while (i < end) {
+      const std::size_t block = order[i].fused ? 2 : 1;
+      std::size_t ready = i;
+      while (ready < i + block && progress_.InputsReady(rank, order[ready])) ++ready;
+      if (ready < i + block) {
+        blocked_ = ready;
+        break;
+      }
+      for (std::size_t k = i; k < i + block; ++k) Done(rank, order[k]) |= Produces(order[k].kind);
+      i += block;
+    }
+    if (i == end) return end;
+    // Nothing of the step leaves the rank before its end: take it back.
+    while (i-- > begin) Done(rank, order[i]) &= static_cast<std::uint8_t>(~Produces(order[i].kind));
+    return blocked_;
+  }
+
+  bool Advance(std::int32_t rank) {
+    const std::size_t end = StepEnd(Order(rank), Next(rank));
+    if (FirstBlocked(rank) != end) return false;
+    Next(rank) = end;
+    return true;
+  }
+
+  // Where the input of a blocked action comes from.
+  struct Wait {
+    std::int32_t rank = 0;  // that waits
+    std::size_t action = 0;
+    std::int32_t on_rank = 0;
+    std::string input;
+  };
+  Wait WaitOf(std::int32_t rank) {
+    Wait wait{rank, FirstBlocked(rank), 0, ""};
+    const Action& action = Order(rank)[wait.action];
+    const std::int32_t stage = schedule_.StageOf(rank, action.chunk) + (IsForward(action.kind) ? -1 : 1);
+    const Place source = schedule_.PlaceOf(stage, action.micro_batch);
+    wait.on_rank = source.rank;
+    for (const Action& candidate : Order(source.rank)) {
+      const bool produces = IsForward(action.kind) ? IsForward(candidate.kind) : SendsGradient(candidate.kind);
+      if (produces && candidate.chunk == source.chunk && candidate.micro_batch == action.micro_batch) {
+        wait.input = Describe(schedule_, source.rank, candidate);
+      }
+    }
+    return wait;
+  }
+
+  // Every blocked rank waits for another blocked one: following them ends in a cycle.
+  absl::Status DescribeCycle(std::int32_t rank) {
+    std::vector<Wait> path;
+    std::vector<std::int32_t> position(schedule_.order.size(), -1);
+    while (position[static_cast<std::size_t>(rank)] < 0) {
+      position[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(path.size());
+      path.push_back(WaitOf(rank));
+      rank = path.back().on_rank;
+    }
+    path.erase(path.begin(), path.begin() + position[static_cast<std::size_t>(rank)]);
+    std::string text = "the schedule deadlocks: ";
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const Wait& wait = path[i];
+      absl::StrAppend(&text, i == 0 ? "" : ", and ", At(schedule_, wait.rank, wait.action), " waits for ", wait.input,
+                      " of rank ", wait.on_rank, ", which comes later there");
+    }
+    return absl::FailedPreconditionError(text);
+  }
+
+  const Schedule& schedule_;
+  Progress progress_;
+  std::vector<std::size_t> next_;
+  std::size_t blocked_ = 0;
+};
 
 }  // namespace
 
-absl::Status Validate(const Schedule& schedule) {
-  if (schedule.ranks < 1 || schedule.chunks < 1 || schedule.micro_batches < 1) {
-    return absl::InvalidArgumentError("a schedule has at least one rank, chunk and micro-batch");
+char Letter(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return 'F';
+    case ActionKind::kBackward:
+      return 'B';
+    case ActionKind::kInputGradient:
+      return 'I';
+    case ActionKind::kWeightGradient:
+      return 'W';
   }
-  if (schedule.order.size() != static_cast<std::size_t>(schedule.ranks)) {
+  return '?';
+}
+
+bool SplitsBackward(const Schedule& schedule) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& order) {
+    return std::any_of(order.begin(), order.end(),
+                       [](const Action& action) { return action.kind == ActionKind::kInputGradient; });
+  });
+}
+
+std::string Describe(const Schedule& schedule, std::int32_t rank, const Action& action) {
+  return absl::StrCat(schedule.StageOf(rank, action.chunk), std::string(1, Letter(action.kind)), action.micro_batch);
+}
+
+absl::Status Validate(const Schedule& schedule) {
+  if (schedule.micro_batches < 1) return absl::InvalidArgumentError("a schedule has at least one micro-batch");
+  if (schedule.order.size() != static_cast<std::size_t>(schedule.ranks())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("there are orders for ", schedule.order.size(), " ranks, expected ", schedule.ranks));
+        absl::StrCat("there are orders for ", schedule.order.size(), " ranks, expected ", schedule.ranks()));
+  }
+  const bool assigned = schedule.pipeline_of.size() == static_cast<std::size_t>(schedule.micro_batches);
+  if (!assigned && !(schedule.pipeline_of.empty() && schedule.placement.pipelines() == 1)) {
+    return absl::InvalidArgumentError("with several copies of the model, each micro-batch runs through one of them");
+  }
+  for (const std::int32_t pipeline : schedule.pipeline_of) {
+    if (pipeline < 0 || pipeline >= schedule.placement.pipelines()) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no copy ", pipeline, " of the model"));
+    }
+  }
+  if (schedule.slices < 1 || schedule.micro_batches % schedule.slices != 0) {
+    return absl::InvalidArgumentError("every micro-batch has the same number of slices, at least 1");
   }
   Progress progress(schedule);
-  for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) ABSL_RETURN_IF_ERROR(CheckRank(schedule, rank, progress));
-  for (std::int32_t stage = 0; stage < schedule.ranks * schedule.chunks; ++stage) {
+  for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank)
+    ABSL_RETURN_IF_ERROR(CheckRank(schedule, rank, progress));
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     for (std::int32_t k = 0; k < schedule.micro_batches; ++k) {
       if (progress.At(stage, k) != (kForwardDone | kInputDone | kWeightDone)) {
         return absl::InvalidArgumentError(
@@ -167,7 +277,7 @@ absl::Status Validate(const Schedule& schedule) {
       }
     }
   }
-  return CheckExecutable(schedule);
+  return Execution(schedule).Run();
 }
 
 }  // namespace orrery::schedules

@@ -122,25 +122,27 @@ Accountant::ProgramAccount Accountant::Prepare(const Program& program, const Pro
   account.op_sums.resize(program.ops.size());
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
-    TimeByClass sums{};
     OpSums& op_sums = account.op_sums[i];
     op_sums.first = static_cast<std::int32_t>(account.sums.size());
     for (std::int32_t s = op.first_segment; s < op.first_segment + op.num_segments; ++s) {
       const Segment& segment = program.segments[static_cast<std::size_t>(s)];
-      Of(sums, segment.time_class) += segment.duration;
-    }
-    for (int c = 0; c < kTimeClasses; ++c) {
-      const Time sum = sums[static_cast<std::size_t>(c)];
-      if (sum == Time()) continue;
-      account.sums.push_back({static_cast<TimeClass>(c), sum});
-      op_sums.total += sum;
+      if (segment.duration == Time()) continue;
+      const auto same = std::find_if(account.sums.begin() + op_sums.first, account.sums.end(),
+                                     [&](const ClassSum& sum) { return sum.time_class == segment.time_class; });
+      if (same != account.sums.end()) {
+        same->sum += segment.duration;
+      } else {
+        account.sums.push_back({segment.time_class, segment.duration});
+      }
+      op_sums.total += segment.duration;
     }
     op_sums.count = static_cast<std::int32_t>(account.sums.size()) - op_sums.first;
     if (op.stream != kComputeStream) continue;
-    for (int c = 0; c < kTimeClasses; ++c) {
-      account.compute_total[static_cast<std::size_t>(c)] += sums[static_cast<std::size_t>(c)];
-      if (index.position[i] > account.update_position) continue;
-      account.compute_to_update[static_cast<std::size_t>(c)] += sums[static_cast<std::size_t>(c)];
+    const bool before_update = index.position[i] <= account.update_position;
+    for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
+      const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
+      Of(account.compute_total, sum.time_class) += sum.sum;
+      if (before_update) Of(account.compute_to_update, sum.time_class) += sum.sum;
     }
     if (!op.pipeline) continue;
     if (account.first_pipeline < 0) account.first_pipeline = index.position[i];

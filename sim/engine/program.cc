@@ -24,7 +24,7 @@ class ProgramChecker {
   absl::Status Check() {
     ABSL_RETURN_IF_ERROR(CheckSizes());
     recorded_.assign(static_cast<std::size_t>(program_.num_events), false);
-    next_sequence_.assign(2 * static_cast<std::size_t>(program_.num_channels), 0);
+    CountMessages();
     next_use_.assign(static_cast<std::size_t>(program_.num_groups), 0);
     for (const Segment& segment : program_.segments) {
       if (segment.duration < Time() || segment.issue < Time() || !IsClass(segment.time_class)) {
@@ -37,6 +37,11 @@ class ProgramChecker {
       if (op.host_op < host_op) return Wrong("is issued by an earlier host op than the operation before it");
       host_op = op.host_op;
       ABSL_RETURN_IF_ERROR(CheckOp(op));
+    }
+    for (std::size_t link = 0; link < next_sequence_.size(); ++link) {
+      if (next_sequence_[link] != first_message_[link + 1] - first_message_[link]) {
+        return absl::InternalError("program: a part belongs to no operation");
+      }
     }
     return CheckWaits();
   }
@@ -62,6 +67,17 @@ class ProgramChecker {
           absl::StrCat("program: update_op ", program_.update_op, " is no operation of the compute stream"));
     }
     return absl::OkStatus();
+  }
+
+  // Parts that name a link out of range are left to CheckParts.
+  void CountMessages() {
+    next_sequence_.assign(2 * static_cast<std::size_t>(program_.num_channels), 0);
+    first_message_.assign(next_sequence_.size() + 1, 0);
+    for (const Part& part : program_.parts) {
+      if (InRange(part.channel, program_.num_channels)) ++first_message_[static_cast<std::size_t>(LinkOf(part)) + 1];
+    }
+    for (std::size_t link = 1; link < first_message_.size(); ++link) first_message_[link] += first_message_[link - 1];
+    has_message_.assign(static_cast<std::size_t>(first_message_.back()), false);
   }
 
   absl::Status CheckOp(const Op& op) {
@@ -95,9 +111,23 @@ class ProgramChecker {
       const Part& part = program_.parts[static_cast<std::size_t>(i)];
       if (!InRange(part.channel, program_.num_channels)) return Wrong("has a part over a channel that does not exist");
       if (part.duration < Time()) return Wrong("has a part of negative duration");
-      if (part.sequence != next_sequence_[static_cast<std::size_t>(LinkOf(part))]++)
-        return Wrong("has a part out of sequence");
+      ABSL_RETURN_IF_ERROR(CheckSequence(part, op.kind == OpKind::kLocal && !part.is_send));
     }
+    return absl::OkStatus();
+  }
+
+  // Once each and without gaps. Whoever sends or meets a peer does so in order; what has been sent eagerly may be taken
+  // up in another.
+  absl::Status CheckSequence(const Part& part, bool any_order) {
+    const auto link = static_cast<std::size_t>(LinkOf(part));
+    const std::int32_t in_order = next_sequence_[link]++;
+    if (!any_order && part.sequence != in_order) return Wrong("has a part out of sequence");
+    if (!InRange(part.sequence, first_message_[link + 1] - first_message_[link])) {
+      return Wrong("has a part out of sequence");
+    }
+    auto has_message = has_message_[static_cast<std::size_t>(first_message_[link] + part.sequence)];
+    if (has_message) return Wrong("has a part of a message that another one has");
+    has_message = true;
     return absl::OkStatus();
   }
 
@@ -127,6 +157,8 @@ class ProgramChecker {
   std::size_t at_ = 0;
   std::vector<bool> recorded_;
   std::vector<std::int32_t> next_sequence_;  // [link]
+  std::vector<std::int32_t> first_message_;  // [link], and one past the last: in has_message_
+  std::vector<bool> has_message_;            // by link, then sequence
   std::vector<std::int32_t> next_use_;       // [group]
 };
 
@@ -151,8 +183,11 @@ ProgramIndex::ProgramIndex(const Program& program)
       continue;
     }
     for (std::int32_t part = op.first_part; part < op.first_part + op.num_parts; ++part) {
-      const std::int32_t link = LinkOf(program.parts[static_cast<std::size_t>(part)]);
-      messages[static_cast<std::size_t>(link)].push_back({at, part});
+      const Part& end = program.parts[static_cast<std::size_t>(part)];
+      std::vector<MessageEnd>& ends = messages[static_cast<std::size_t>(LinkOf(end))];
+      const auto sequence = static_cast<std::size_t>(end.sequence);
+      if (sequence >= ends.size()) ends.resize(sequence + 1);
+      ends[sequence] = {at, part};
     }
   }
 }

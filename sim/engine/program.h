@@ -80,9 +80,9 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// One end of a message: the `sequence`-th (from 0) message sent, or received, in this iteration over `channel`. The
-// channel is resolved to a peer by the unit's wiring. On a link, the k-th send of one side meets the k-th receive of
-// the other.
+// One end of a message: the `sequence`-th (from 0) message sent in this iteration over `channel`. The channel is
+// resolved to a peer by the unit's wiring. Sends, and both ends of rendezvous, come in the order of their sequences;
+// eager receives may come in any.
 struct Part {
   std::int32_t channel = 0;
   bool is_send = false;
@@ -152,9 +152,9 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... in order per
-// channel and direction, uses in order per group, events recorded once if waited for, no negative time. INTERNAL
-// otherwise: a bug of the caller.
+// Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... once each
+// per channel and direction (in order, but for eager receives), uses in order per group, events recorded once if waited
+// for, no negative time. INTERNAL otherwise: a bug of the caller.
 absl::Status CheckProgram(const Program& program);
 
 }  // namespace orrery::engine

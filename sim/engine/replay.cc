@@ -71,6 +71,7 @@ class Replayer {
         return Finish(k + 1);
       }
     }
+    if (options_.nothing_follows) return Finish(n);
     const std::vector<std::uint64_t> hashes = state_.hashes;
     // One more iteration covers the window wherever units wait for each other within an iteration. Units that do not
     // may be further ahead.

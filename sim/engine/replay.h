@@ -36,6 +36,8 @@ enum class EngineKind { kWorklist, kEventQueue };
 struct ReplayOptions {
   EngineKind engine = EngineKind::kWorklist;
   int iterations = 3;
+  // Nothing follows the window: units that are done idle. For the first iteration alone, with `iterations` = 0.
+  bool nothing_follows = false;
   // Evaluate ties (queue) or runnable units (worklist) in the opposite order: the answer must not change.
   bool reverse_ties = false;
   // Stop when periodic. Off only in tests.

@@ -43,6 +43,8 @@ Plan::Plan(const Program& program, const ProgramIndex& index)
     });
     if (needed) num_slots += static_cast<std::int32_t>(ends.size());
   }
+  ops.reserve(program.ops.size());
+  parts.reserve(program.parts.size());
   for (std::size_t stream = 0; stream < index.stream_ops.size(); ++stream) {
     first_op.push_back(static_cast<std::int32_t>(ops.size()));
     for (std::int32_t op_index : index.stream_ops[stream]) {

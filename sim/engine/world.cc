@@ -78,6 +78,8 @@ class WorldChecker {
         return Wrong(u, absl::StrCat("and its peer ", peer.unit, " disagree on the messages of channel ", channel));
       }
       agreed = {other.program, peer.channel};
+      agreed_[static_cast<std::size_t>(other.program)][static_cast<std::size_t>(peer.channel)] = {
+          unit.program, static_cast<std::int32_t>(channel)};
     }
     return absl::OkStatus();
   }

@@ -1,7 +1,9 @@
 #include "sim/layout/layout.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "base/check.h"
 
@@ -70,10 +72,6 @@ Placement Layout::PlacementOf(GroupAxis axis, const Coordinates& at) const {
     case GroupAxis::kReplica:
       group = {RankOf({at.tp, at.cp, at.dp % shard_ranks_, at.pp}), tp_ * cp_ * shard_ranks_, dp_ / shard_ranks_};
       break;
-    case GroupAxis::kEmbedding:
-      group = {RankOf({at.tp, at.cp, at.dp, 0}), tp_ * cp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1),
-               std::min<std::int64_t>(pp_, 2)};
-      break;
     case GroupAxis::kWorld:
       group = {0, 1, world()};
       break;
@@ -99,6 +97,25 @@ Placement Layout::PlacementOf(GroupAxis axis, const Coordinates& at) const {
     placement.max_ranks_per_node = std::max(placement.max_ranks_per_node, count_on(node));
     placement.min_ranks_per_node = std::min(placement.min_ranks_per_node, count_on(node));
   }
+  return placement;
+}
+
+Placement Layout::PlacementOf(const std::vector<std::int32_t>& pipeline_ranks, const Coordinates& at) const {
+  ORRERY_CHECK(!pipeline_ranks.empty());
+  std::map<std::int64_t, std::int64_t> members;  // by node
+  std::set<std::int64_t> leaves;
+  for (const std::int32_t pp : pipeline_ranks) {
+    const std::int64_t node = NodeOf(RankOf({at.tp, at.cp, at.dp, pp}));
+    ++members[node];
+    leaves.insert(node / nodes_per_leaf_);
+  }
+  Placement placement;
+  placement.ranks = static_cast<std::int64_t>(pipeline_ranks.size());
+  placement.nodes = static_cast<std::int64_t>(members.size());
+  placement.leaves = static_cast<std::int64_t>(leaves.size());
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  placement.max_ranks_per_node = std::max_element(members.begin(), members.end(), fewer)->second;
+  placement.min_ranks_per_node = std::min_element(members.begin(), members.end(), fewer)->second;
   return placement;
 }
 

@@ -10,7 +10,7 @@
 
 namespace orrery::layout {
 
-enum class GroupAxis : std::uint8_t { kTp, kDp, kShard, kReplica, kEmbedding, kWorld };
+enum class GroupAxis : std::uint8_t { kTp, kDp, kShard, kReplica, kWorld };
 
 struct Coordinates {
   std::int64_t tp = 0;
@@ -46,9 +46,11 @@ class Layout {
   std::int64_t NodeOf(std::int64_t rank) const { return rank / gpus_per_node_; }
 
   // The group of `at` along an axis: kTp varies tp; kDp varies dp and cp; kShard those of its `shard_ranks` neighbours
-  // along dp; kReplica is whoever has the same place in the other shard groups; kEmbedding is the first and last
-  // pipeline rank; kWorld all. Time O(gpus per node) at worst.
+  // along dp; kReplica is whoever has the same place in the other shard groups; kWorld all. Time O(gpus per node) at
+  // worst.
   Placement PlacementOf(GroupAxis axis, const Coordinates& at) const;
+  // The group of `at` over some pipeline ranks, ascending, at least one.
+  Placement PlacementOf(const std::vector<std::int32_t>& pipeline_ranks, const Coordinates& at) const;
 
   // Whether every group of an axis is placed alike whatever the other coordinates of its kind, so that tp, cp and dp
   // can fold symbolically: each of TP, TP CP, TP CP shard_ranks, TP CP DP divides the node or is a multiple of it, and

@@ -43,7 +43,7 @@ States StatesOf(const Plan& plan) {
 
 std::int64_t ParametersOf(const Plan& plan, std::int32_t pipeline_rank) {
   std::int64_t sum = 0;
-  for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) {
+  for (std::int32_t chunk = 0; chunk < plan.ChunksOf(pipeline_rank); ++chunk) {
     sum += workloads::Parameters(plan.run, plan.Stage(pipeline_rank, chunk)).total();
   }
   return sum;
@@ -51,7 +51,8 @@ std::int64_t ParametersOf(const Plan& plan, std::int32_t pipeline_rank) {
 
 std::int64_t LayersOf(const Plan& plan, std::int32_t pipeline_rank) {
   std::int64_t layers = 0;
-  for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) layers += plan.Stage(pipeline_rank, chunk).layers;
+  for (std::int32_t chunk = 0; chunk < plan.ChunksOf(pipeline_rank); ++chunk)
+    layers += plan.Stage(pipeline_rank, chunk).layers;
   return layers;
 }
 
@@ -64,7 +65,7 @@ Bytes ActivationMessageBytes(const Plan& plan) {
 
 std::int64_t LargestBucket(const Plan& plan, std::int32_t pipeline_rank) {
   std::int64_t largest = 0;
-  for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) {
+  for (std::int32_t chunk = 0; chunk < plan.ChunksOf(pipeline_rank); ++chunk) {
     const workloads::ChunkShape& shape = plan.Stage(pipeline_rank, chunk);
     const std::int64_t bytes =
         workloads::Parameters(plan.run, shape).total() * BytesOf(plan.run.training().gradient_type());

@@ -1,6 +1,7 @@
 #include "sim/training/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "schedules/family.h"
+#include "sim/training/planning_costs.h"
 
 namespace orrery::training {
 namespace {
@@ -38,7 +41,38 @@ std::optional<schedules::Parameters> ParametersOf(const v1::Run& run) {
   return schedules::Parameters{.ranks = static_cast<std::int32_t>(run.parallelism().pp()),
                                .chunks = static_cast<std::int32_t>(run.parallelism().virtual_stages()),
                                .micro_batches = static_cast<std::int32_t>(run.training().global_batch() / sequences),
-                               .group_size = static_cast<std::int32_t>(run.schedule().group_size())};
+                               .group_size = static_cast<std::int32_t>(run.schedule().group_size()),
+                               .pipelines = static_cast<std::int32_t>(run.schedule().pipelines())};
+}
+
+// In the unit of the planning costs.
+void SetMemoryLimit(const v1::Run& run, schedules::Parameters& parameters) {
+  parameters.planning.memory_limit =
+      run.schedule().memory_limit() * parameters.chunks * parameters.planning.memory.forward;
+}
+
+Plan Assemble(const v1::Run& run, schedules::Schedule schedule) {
+  const v1::Parallelism& parallelism = run.parallelism();
+  const std::int64_t shard_ranks = parallelism.zero_stage() > 0 ? parallelism.shard_ranks() : parallelism.dp();
+  const std::int32_t chunks = schedule.chunks();
+  const std::int32_t micro_batches = schedule.micro_batches;
+  Plan plan{.run = run,
+            .tp = parallelism.tp(),
+            .dp = parallelism.dp(),
+            .pp = parallelism.pp(),
+            .world = parallelism.gpus(),
+            .shard_ranks = shard_ranks,
+            .chunks = chunks,
+            .micro_batches = micro_batches,
+            .layout = layout::Layout(parallelism.tp(), parallelism.cp(), parallelism.dp(), parallelism.pp(),
+                                     run.cluster().node().gpus(), run.cluster().fabric().nodes_per_leaf(), shard_ranks),
+            .schedule = std::move(schedule),
+            .lowering = {},
+            .links = {},
+            .stages = StageShapes(run)};
+  plan.lowering = schedules::Lower(plan.schedule);
+  plan.links = LinksOf(plan.lowering);
+  return plan;
 }
 
 }  // namespace
@@ -46,6 +80,35 @@ std::optional<schedules::Parameters> ParametersOf(const v1::Run& run) {
 bool Plan::Without(v1::Cause cause) const {
   const auto& without = run.simulation().without();
   return std::find(without.begin(), without.end(), cause) != without.end();
+}
+
+bool Plan::norm_barrier() const {
+  if (!run.software().norm_barrier() || world == 1) return false;
+  return !(run.software().post_validation() && schedules::SplitsBackward(schedule));
+}
+
+std::int32_t Plan::MicroBatchesOf(std::int32_t pipeline_rank, std::int32_t chunk) const {
+  if (schedule.pipeline_of.empty()) return schedule.micro_batches;
+  const std::int32_t pipeline = schedule.placement.PipelineOf(pipeline_rank, chunk);
+  return static_cast<std::int32_t>(std::count(schedule.pipeline_of.begin(), schedule.pipeline_of.end(), pipeline));
+}
+
+std::vector<std::int32_t> Plan::HoldersOf(std::int32_t stage) const {
+  std::vector<std::int32_t> holders;
+  for (std::int32_t copy = 0; copy < copies(); ++copy) holders.push_back(schedule.placement.PlaceOf(stage, copy).rank);
+  std::sort(holders.begin(), holders.end());
+  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+  return holders;
+}
+
+std::vector<std::int32_t> Plan::EmbeddingRanks() const {
+  if (pp == 1 || !run.model().tied_embeddings()) return {};
+  const std::vector<std::int32_t> first = HoldersOf(0);
+  const std::vector<std::int32_t> last = HoldersOf(schedule.stages() - 1);
+  if (first == last) return {};
+  std::vector<std::int32_t> either;
+  std::set_union(first.begin(), first.end(), last.begin(), last.end(), std::back_inserter(either));
+  return either;
 }
 
 std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run) {
@@ -80,25 +143,16 @@ absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
           absl::StrAppend(out, problem.fields.front(), ": ", problem.message);
         }));
   }
-  const v1::Parallelism& parallelism = run.parallelism();
-  const schedules::Parameters parameters = *ParametersOf(run);
-  ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, schedules::Generate(run.schedule().name(), parameters));
-  schedules::Lowering lowering = schedules::Lower(schedule);
-  const std::int64_t shard_ranks = parallelism.zero_stage() > 0 ? parallelism.shard_ranks() : parallelism.dp();
-  return Plan{
-      .run = run,
-      .tp = parallelism.tp(),
-      .dp = parallelism.dp(),
-      .pp = parallelism.pp(),
-      .world = parallelism.gpus(),
-      .shard_ranks = shard_ranks,
-      .chunks = parameters.chunks,
-      .micro_batches = parameters.micro_batches,
-      .layout = layout::Layout(parallelism.tp(), parallelism.cp(), parallelism.dp(), parallelism.pp(),
-                               run.cluster().node().gpus(), run.cluster().fabric().nodes_per_leaf(), shard_ranks),
-      .schedule = std::move(schedule),
-      .lowering = std::move(lowering),
-      .stages = StageShapes(run)};
+  schedules::Parameters parameters = *ParametersOf(run);
+  ABSL_ASSIGN_OR_RETURN(const schedules::Family* family, schedules::FindFamily(run.schedule().name()));
+  SetMemoryLimit(run, parameters);
+  ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, family->generate(parameters));
+  if (!family->automatic) return Assemble(run, std::move(schedule));
+  // With unit costs so far: only its placement counts.
+  ABSL_ASSIGN_OR_RETURN(parameters.planning, PlanningCostsOf(Assemble(run, std::move(schedule))));
+  SetMemoryLimit(run, parameters);
+  ABSL_ASSIGN_OR_RETURN(schedule, family->generate(parameters));
+  return Assemble(run, std::move(schedule));
 }
 
 }  // namespace orrery::training

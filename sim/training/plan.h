@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "orrery/v1/run.pb.h"
 #include "proto/loader.h"
+#include "schedules/lowering.h"
 #include "schedules/schedule.h"
 #include "sim/layout/layout.h"
+#include "sim/training/links.h"
 #include "workloads/transformer.h"
 
 namespace orrery::training {
@@ -23,13 +25,14 @@ struct Plan {
   std::int64_t world = 1;
   // Neighbours along dp that share one copy of what ZeRO shards; dp where nothing is sharded.
   std::int64_t shard_ranks = 1;
-  // Virtual stages per pipeline rank, and micro-batches per pipeline and iteration.
+  // Most stages that a pipeline rank holds, and micro-batches per pipeline and iteration.
   std::int32_t chunks = 1;
   std::int32_t micro_batches = 1;
   layout::Layout layout;
   schedules::Schedule schedule;
   schedules::Lowering lowering;
-  // By stage = chunk x pp + pipeline rank.
+  Links links;
+  // By stage, in the order of the model.
   std::vector<workloads::ChunkShape> stages;
 
   bool Without(v1::Cause cause) const;
@@ -42,6 +45,17 @@ struct Plan {
   const workloads::ChunkShape& Stage(std::int32_t pipeline_rank, std::int32_t chunk) const {
     return stages[static_cast<std::size_t>(schedule.StageOf(pipeline_rank, chunk))];
   }
+  std::int32_t ChunksOf(std::int32_t pipeline_rank) const { return schedule.placement.ChunksOf(pipeline_rank); }
+  // All ranks agree on the gradient norm before any of them updates.
+  bool norm_barrier() const;
+  // Micro-batches that run through a chunk: all, or those of its copy of the model.
+  std::int32_t MicroBatchesOf(std::int32_t pipeline_rank, std::int32_t chunk) const;
+  // Copies of the model in one pipeline, and the pipeline ranks that hold a stage, ascending.
+  std::int32_t copies() const { return schedule.placement.pipelines(); }
+  std::vector<std::int32_t> HoldersOf(std::int32_t stage) const;
+  // Pipeline ranks that reduce the gradient of a tied embedding among them, ascending: those with the first or the last
+  // stage, unless each of them has both.
+  std::vector<std::int32_t> EmbeddingRanks() const;
   bool IsFirstStage(std::int32_t stage) const { return stage == 0; }
   bool IsLastStage(std::int32_t stage) const { return stage + 1 == static_cast<std::int32_t>(stages.size()); }
 };

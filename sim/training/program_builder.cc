@@ -1,6 +1,8 @@
 #include "sim/training/program_builder.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -17,6 +19,8 @@ using engine::Part;
 using engine::TimeClass;
 using schedules::Action;
 using schedules::ActionKind;
+
+constexpr std::int32_t kNoMessage = -1;
 
 bool IsBackward(ActionKind kind) { return kind == ActionKind::kBackward || kind == ActionKind::kWeightGradient; }
 
@@ -37,8 +41,8 @@ class Builder {
 
   LabelledProgram Build() {
     writer_.program().num_streams = plan_.replicas() > 1 ? kStreams : kReplicas;
-    writer_.program().num_channels = connected_ ? kChannels : 0;
-    writer_.program().num_groups = kGroupSlots;
+    writer_.program().num_channels = connected_ ? static_cast<std::int32_t>(channels().size()) : 0;
+    writer_.program().num_groups = GroupSlots(plan_);
     writer_.OpenHostOp();
     BeginIteration();
     GatherParameters();
@@ -52,6 +56,9 @@ class Builder {
   const std::vector<Action>& order() const {
     return plan_.schedule.order[static_cast<std::size_t>(prices_.pipeline_rank)];
   }
+  const std::vector<Channel>& channels() const {
+    return plan_.links.channels[static_cast<std::size_t>(prices_.pipeline_rank)];
+  }
   bool overlaps_reduction() const {
     return plan_.dp > 1 && (software_.gradient_reduction() == v1::OVERLAPPED || units_.has_value());
   }
@@ -62,14 +69,14 @@ class Builder {
   }
   bool reduces_every_micro_batch() const { return plan_.dp > 1 && software_.reduce_every_micro_batch(); }
 
-  // The rank's end of a message.
-  Part PartOf(const schedules::Message& message, bool is_send) {
-    const Channel channel = ChannelOf(message, is_send);
-    return writer_.NewPart(channel, is_send, prices_.message[static_cast<std::size_t>(channel)]);
-  }
-  static Channel ChannelOf(const schedules::Message& message, bool is_send) {
-    if (message.forward) return is_send ? kForwardToNext : kForwardFromPrevious;
-    return is_send ? kBackwardToPrevious : kBackwardFromNext;
+  // The rank's end of a message of the lowering.
+  Part PartOf(std::int32_t message, bool is_send) const {
+    const MessageEnds& ends = plan_.links.ends[static_cast<std::size_t>(message)];
+    const std::int32_t channel = is_send ? ends.send_channel : ends.receive_channel;
+    return {.channel = channel,
+            .is_send = is_send,
+            .sequence = ends.sequence,
+            .duration = prices_.message[static_cast<std::size_t>(channel)]};
   }
 
   void BeginIteration() {
@@ -80,7 +87,8 @@ class Builder {
     if (units_.has_value()) units_->Begin(begin_event_);
     if (pauses) writer_.PauseHost(begin_event_, prices_.step_overhead);
     const double data_seconds = plan_.Without(v1::CAUSE_HOST) ? 0 : plan_.run.training().data_seconds();
-    const bool reads_input = prices_.pipeline_rank == 0 || prices_.pipeline_rank + 1 == plan_.pp;
+    bool reads_input = false;
+    for (std::int32_t chunk = 0; chunk < chunks(); ++chunk) reads_input = reads_input || NeedsInput(chunk);
     if (data_seconds > 0 && reads_input) {
       Op input = writer_.Local(kInput, writer_.Label({.role = OpRole::kInput}), TimeClass::kData,
                                TimeFromSeconds(data_seconds), 0);
@@ -91,9 +99,9 @@ class Builder {
 
   // Parameters that other data-parallel ranks updated: ahead of the forward passes that need them, or before all.
   void GatherParameters() {
-    gather_events_.resize(static_cast<std::size_t>(plan_.chunks));
+    gather_events_.resize(static_cast<std::size_t>(chunks()));
     if (!gathers()) return;
-    for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+    for (std::int32_t chunk = 0; chunk < chunks(); ++chunk) {
       const std::int32_t parts = overlaps_gather() ? prices_.buckets[static_cast<std::size_t>(chunk)] : 1;
       for (std::int32_t part = 0; part < parts; ++part) GatherPart(chunk);
     }
@@ -125,11 +133,13 @@ class Builder {
 
   // Which message each action consumes and produces.
   void FindEagerMessages() {
-    consumed_.assign(order().size(), nullptr);
-    produced_.assign(order().size(), nullptr);
-    for (const schedules::Message& message : plan_.lowering.messages) {
-      if (message.to_rank == prices_.pipeline_rank) consumed_[static_cast<std::size_t>(message.consumer)] = &message;
-      if (message.from_rank == prices_.pipeline_rank) produced_[static_cast<std::size_t>(message.producer)] = &message;
+    consumed_.assign(order().size(), kNoMessage);
+    produced_.assign(order().size(), kNoMessage);
+    for (std::size_t i = 0; i < plan_.lowering.messages.size(); ++i) {
+      const schedules::Message& message = plan_.lowering.messages[i];
+      const auto index = static_cast<std::int32_t>(i);
+      if (message.to_rank == prices_.pipeline_rank) consumed_[static_cast<std::size_t>(message.consumer)] = index;
+      if (message.from_rank == prices_.pipeline_rank) produced_[static_cast<std::size_t>(message.producer)] = index;
     }
   }
 
@@ -137,12 +147,10 @@ class Builder {
   void Exchange(const schedules::Boundary& boundary) {
     std::vector<std::pair<std::int32_t, Part>> parts;  // by peer
     for (const std::int32_t index : boundary.sends) {
-      const schedules::Message& message = plan_.lowering.messages[static_cast<std::size_t>(index)];
-      parts.emplace_back(message.to_rank, PartOf(message, true));
+      parts.emplace_back(plan_.lowering.messages[static_cast<std::size_t>(index)].to_rank, PartOf(index, true));
     }
     for (const std::int32_t index : boundary.receives) {
-      const schedules::Message& message = plan_.lowering.messages[static_cast<std::size_t>(index)];
-      parts.emplace_back(message.from_rank, PartOf(message, false));
+      parts.emplace_back(plan_.lowering.messages[static_cast<std::size_t>(index)].from_rank, PartOf(index, false));
     }
     while (!parts.empty()) {
       const std::int32_t peer = parts.front().first;
@@ -171,18 +179,14 @@ class Builder {
     const PricedPass& pass = prices_.chunks[chunk]->Of(action.kind);
     const std::int32_t tag = writer_.Label(
         {.role = OpRole::kPass, .action = action.kind, .chunk = action.chunk, .micro_batch = action.micro_batch});
-    const bool first_forward = action.kind == ActionKind::kForward && action.micro_batch == 0;
-    const bool last_backward = IsBackward(action.kind) && ++backwards_done_[action.chunk] == plan_.micro_batches;
+    const bool first_forward = action.kind == ActionKind::kForward && forwards_done_[action.chunk]++ == 0;
+    const bool last_backward = IsBackward(action.kind) && ++backwards_done_[action.chunk] ==
+                                                              plan_.MicroBatchesOf(prices_.pipeline_rank, action.chunk);
 
     writer_.OpenHostOp();
     PassEnds ends;
-    if (first_forward && NeedsInput(action)) ends.AddWait(input_event_);
-    if (!consumed_.empty() && consumed_[index] != nullptr) {
-      ends.receives.push_back(PartOf(*consumed_[index], false));
-    }
-    if (!produced_.empty() && produced_[index] != nullptr) {
-      ends.sends.push_back(PartOf(*produced_[index], true));
-    }
+    if (first_forward && NeedsInput(action.chunk)) ends.AddWait(input_event_);
+    if (!consumed_.empty()) AddEagerMessages(index, ends);
     const bool reduces = IsBackward(action.kind) && (last_backward || reduces_every_micro_batch());
     if (units_.has_value()) {
       const v1::PassKind kind = action.kind == ActionKind::kForward ? v1::FORWARD : v1::BACKWARD;
@@ -207,8 +211,25 @@ class Builder {
     }
   }
 
-  bool NeedsInput(const Action& action) const {
-    const std::int32_t stage = plan_.schedule.StageOf(prices_.pipeline_rank, action.chunk);
+  // Both passes of a block wait for the inputs of both, and the results of both leave after the second.
+  void AddEagerMessages(std::size_t index, PassEnds& ends) {
+    const auto receive = [&](std::size_t i) {
+      if (consumed_[i] != kNoMessage) ends.receives.push_back(PartOf(consumed_[i], false));
+    };
+    const auto send = [&](std::size_t i) {
+      if (produced_[i] != kNoMessage) ends.sends.push_back(PartOf(produced_[i], true));
+    };
+    const bool second_of_block = index > 0 && order()[index - 1].fused;
+    if (!second_of_block) receive(index);
+    if (order()[index].fused) receive(index + 1);
+    if (second_of_block) send(index - 1);
+    if (!order()[index].fused) send(index);
+  }
+
+  std::int32_t chunks() const { return plan_.ChunksOf(prices_.pipeline_rank); }
+
+  bool NeedsInput(std::int32_t chunk) const {
+    const std::int32_t stage = plan_.schedule.StageOf(prices_.pipeline_rank, chunk);
     return plan_.IsFirstStage(stage) || plan_.IsLastStage(stage);
   }
 
@@ -236,6 +257,7 @@ class Builder {
                         std::int32_t chunk);
 
   void FinishGradients();
+  void ReduceCopies();
   void Update();
 
   double CommunicationFactor(v1::PassKind kind) const;
@@ -248,14 +270,15 @@ class Builder {
   const bool connected_;
   ProgramWriter writer_;
   GradientReducer reducer_;
-  std::optional<ShardedUnits> units_;  // where passes gather their parameters
+  std::optional<ShardedUnits> units_;                   // where passes gather their parameters
+  std::map<std::int32_t, std::int32_t> forwards_done_;  // by chunk
   std::map<std::int32_t, std::int32_t> backwards_done_;
   std::int32_t begin_event_ = kNoEvent;
   std::int32_t input_event_ = kNoEvent;
   std::int32_t barrier_event_ = kNoEvent;
   std::vector<std::vector<std::int32_t>> gather_events_;  // by chunk and part
-  std::vector<const schedules::Message*> consumed_;
-  std::vector<const schedules::Message*> produced_;
+  std::vector<std::int32_t> consumed_;                    // message by action, or kNoMessage; eager messages only
+  std::vector<std::int32_t> produced_;
 };
 
 // The first stretch has what stands before the layers as well, the last what stands behind them.
@@ -311,13 +334,14 @@ void Builder::FinishGradients() {
   if (overlaps_reduction()) {
     reducer_.Wait();
   } else if (plan_.dp > 1 && !reduces_every_micro_batch()) {
-    for (std::int32_t chunk = plan_.chunks - 1; chunk >= 0; --chunk) ReduceOnItsOwn(chunk);
+    for (std::int32_t chunk = chunks() - 1; chunk >= 0; --chunk) ReduceOnItsOwn(chunk);
   }
+  ReduceCopies();
   if (prices_.embedding_reduction) {
     writer_.Add(writer_.Collective(kCompute, writer_.Label({.role = OpRole::kEmbeddingReduction}), kEmbeddingGroup,
                                    prices_.embedding_reduction_time, TimeClass::kExposedPp, TimeClass::kBubble));
   }
-  if (software_.norm_barrier() && plan_.world > 1) {
+  if (plan_.norm_barrier()) {
     const TimeClass missing = plan_.pp > 1   ? TimeClass::kBubble
                               : plan_.dp > 1 ? TimeClass::kWaitDp
                                              : TimeClass::kWaitTp;
@@ -333,6 +357,22 @@ void Builder::FinishGradients() {
                                              : TimeClass::kWaitTp;
     writer_.Add(
         writer_.Local(kCompute, writer_.Label({.role = OpRole::kSlowestWait}), missing, prices_.slowest_wait, 0));
+  }
+}
+
+// All ranks go through the stages in one order, so that no two wait for each other.
+void Builder::ReduceCopies() {
+  if (prices_.copies_reduction.empty()) return;
+  std::vector<std::int32_t> by_stage(static_cast<std::size_t>(chunks()));
+  std::iota(by_stage.begin(), by_stage.end(), 0);
+  std::sort(by_stage.begin(), by_stage.end(), [&](std::int32_t a, std::int32_t b) {
+    return plan_.schedule.StageOf(prices_.pipeline_rank, a) < plan_.schedule.StageOf(prices_.pipeline_rank, b);
+  });
+  for (const std::int32_t chunk : by_stage) {
+    const std::int32_t tag = writer_.Label({.role = OpRole::kCopiesReduction, .chunk = chunk});
+    writer_.Add(writer_.Collective(kCompute, tag, kCopiesGroup + chunk,
+                                   prices_.copies_reduction[static_cast<std::size_t>(chunk)], TimeClass::kExposedDp,
+                                   TimeClass::kWaitDp));
   }
 }
 
@@ -367,6 +407,8 @@ double Builder::ComputeFactor(bool first_forward, bool reduces) const {
 }
 
 }  // namespace
+
+std::int32_t GroupSlots(const Plan& plan) { return kCopiesGroup + (plan.copies() > 1 ? plan.chunks : 0); }
 
 LabelledProgram BuildProgram(const Plan& plan, const RolePrices& prices) { return Builder(plan, prices).Build(); }
 

@@ -2,14 +2,13 @@
 // communication, and the optimizer, on streams.
 //
 // Streams: 0 compute; 1 data-parallel communication that runs beside compute; 2 input; 3 its part among replicas.
-// Groups: 0 tensor-parallel, 1 data-parallel ranks that share what ZeRO shards (all, where nothing is sharded), 2 first
-// and last pipeline rank (tied embeddings), 3 all ranks, 4 replicas of one's shard.
-// Channels, one direction each: 0 activations to the next pipeline rank, 1 activations from the previous one, 2
-// gradients to the previous one, 3 gradients from the next one.
+// Groups: 0 tensor-parallel, 1 data-parallel ranks that share what ZeRO shards (all, where nothing is sharded), 2
+// pipeline ranks with the first or last stage (tied embeddings), 3 all ranks, 4 replicas of one's shard, 5 + c pipeline
+// ranks with a copy of the stage that is the rank's chunk c.
+// Channels: links.h.
 #ifndef ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
 #define ORRERY_SIM_TRAINING_PROGRAM_BUILDER_H_
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -33,15 +32,10 @@ enum GroupSlot : std::int32_t {
   kEmbeddingGroup = 2,
   kWorldGroup = 3,
   kReplicaGroup = 4,  // only where there are replicas
-  kGroupSlots = 5
+  kCopiesGroup = 5,   // of chunk 0; only where schedules keep several copies of the model
 };
-enum Channel : std::int32_t {
-  kForwardToNext = 0,
-  kForwardFromPrevious = 1,
-  kBackwardToPrevious = 2,
-  kBackwardFromNext = 3,
-  kChannels = 4
-};
+// Slots of a plan's programs.
+std::int32_t GroupSlots(const Plan& plan);
 
 // What an operation is, for traces and memory.
 enum class OpRole : std::uint8_t {
@@ -52,6 +46,7 @@ enum class OpRole : std::uint8_t {
   kExchange,
   kGradientReduction,
   kGradientWait,
+  kCopiesReduction,
   kEmbeddingReduction,
   kNormBarrier,
   kSlowestWait,
@@ -100,7 +95,7 @@ struct RolePrices {
   // Tensor-parallel collectives meet the other members one by one, instead of being part of a pass.
   bool members_differ = false;
   std::vector<const PricedChunk*> chunks;
-  std::array<Time, kChannels> message{};
+  std::vector<Time> message;  // by channel
   // Data-parallel communication by chunk: gather of updated parameters, of one of `buckets` equal parts where it
   // overlaps, else of all; reduction of the gradients of one such part. Not where units are gathered.
   std::vector<Time> parameter_gather;
@@ -109,10 +104,12 @@ struct RolePrices {
   // ZeRO-3: a layer; embedding, final norm and head.
   UnitPrices layer;
   UnitPrices root;
-  // Reduction of tied embedding gradients between first and last pipeline rank, where this rank takes part.
+  // Reduction of tied embedding gradients between the pipeline ranks of plan.EmbeddingRanks, where this rank is one.
   bool embedding_reduction = false;
   Time embedding_reduction_time;
   Time norm_barrier;
+  // Reduction of a chunk's gradients over the copies of its stage; empty where there is one copy.
+  std::vector<Time> copies_reduction;
   // Expected wait for the slowest rank of all, and for the last to begin.
   Time slowest_wait;
   // Between an update and the first kernel that the host issues after it.

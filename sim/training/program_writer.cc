@@ -56,11 +56,12 @@ Op ProgramWriter::Local(Stream stream, std::int32_t tag, TimeClass time_class, T
   return op;
 }
 
-Op ProgramWriter::Collective(Stream stream, std::int32_t tag, GroupSlot group, Time duration, TimeClass transfer,
+Op ProgramWriter::Collective(Stream stream, std::int32_t tag, std::int32_t group, Time duration, TimeClass transfer,
                              TimeClass missing) {
   Op op = NewOp(OpKind::kCollective, stream, tag);
   op.issue = Issue(1);
   op.group = group;
+  if (uses_.size() <= static_cast<std::size_t>(group)) uses_.resize(static_cast<std::size_t>(group) + 1);
   op.use = uses_[static_cast<std::size_t>(group)]++;
   op.duration = duration;
   op.transfer_class = transfer;
@@ -74,11 +75,6 @@ Op ProgramWriter::Exchange(std::int32_t tag, const std::vector<Part>& batch) {
   op.pipeline = true;
   AddParts(batch, op);
   return op;
-}
-
-Part ProgramWriter::NewPart(Channel channel, bool is_send, Time duration) {
-  std::int32_t& sequence = sequence_[static_cast<std::size_t>(channel)];
-  return {.channel = channel, .is_send = is_send, .sequence = sequence++, .duration = duration};
 }
 
 std::int32_t ProgramWriter::Add(const Op& op) {

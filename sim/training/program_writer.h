@@ -64,12 +64,9 @@ class ProgramWriter {
   // there.
   engine::Op Mark(std::int32_t tag) { return NewOp(engine::OpKind::kLocal, kCompute, tag); }
   engine::Op Local(Stream stream, std::int32_t tag, engine::TimeClass time_class, Time duration, int kernels);
-  engine::Op Collective(Stream stream, std::int32_t tag, GroupSlot group, Time duration, engine::TimeClass transfer,
+  engine::Op Collective(Stream stream, std::int32_t tag, std::int32_t group, Time duration, engine::TimeClass transfer,
                         engine::TimeClass missing);
   engine::Op Exchange(std::int32_t tag, const std::vector<engine::Part>& batch);
-
-  // The next message over a channel.
-  engine::Part NewPart(Channel channel, bool is_send, Time duration);
 
   // Returns the operation's index.
   std::int32_t Add(const engine::Op& op);
@@ -96,8 +93,7 @@ class ProgramWriter {
   const bool operators_apart_;
   const bool members_meet_;
   LabelledProgram result_;
-  std::array<std::int32_t, kGroupSlots> uses_{};
-  std::array<std::int32_t, kChannels> sequence_{};
+  std::vector<std::int32_t> uses_;  // by group slot
   // First of the segments that operations of one stretch share.
   std::map<std::tuple<const PricedPass*, std::size_t, std::size_t, double, int>, std::int32_t> segments_;
 };

@@ -23,13 +23,14 @@ SpecPricer::SpecPricer(const Plan& plan, const kernels::KernelPrices& kernels,
 void SpecPricer::PriceNominalStages() {
   const Placement tp_group = plan_.layout.PlacementOf(GroupAxis::kTp, {});
   Time busiest;
-  std::vector<Time> busy(static_cast<std::size_t>(plan_.pp));
-  for (std::size_t stage = 0; stage < plan_.stages.size(); ++stage) {
-    const PricedChunk& chunk = ChunkPrices(plan_.stages[stage], tp_group, 1);
-    nominal_stages_.push_back(&chunk);
-    Time& rank_busy = busy[stage % busy.size()];
-    rank_busy += (chunk.forward.compute + chunk.backward.compute) * plan_.micro_batches;
-    busiest = std::max(busiest, rank_busy);
+  for (const workloads::ChunkShape& stage : plan_.stages) nominal_stages_.push_back(&ChunkPrices(stage, tp_group, 1));
+  for (std::int32_t rank = 0; rank < plan_.pp; ++rank) {
+    Time busy;
+    for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(rank); ++chunk) {
+      const PricedChunk& stage = *nominal_stages_[static_cast<std::size_t>(plan_.schedule.StageOf(rank, chunk))];
+      busy += (stage.forward.compute + stage.backward.compute) * plan_.MicroBatchesOf(rank, chunk);
+    }
+    busiest = std::max(busiest, busy);
   }
   // Tensor-parallel groups wait for their own slowest member at every collective; what is left is the wait of the whole
   // run for its slowest group.
@@ -55,11 +56,12 @@ RolePrices SpecPricer::PricesOf(const Coordinates& at) {
   prices.pipeline_rank = static_cast<std::int32_t>(at.pp);
   const Placement tp_group = plan_.layout.PlacementOf(GroupAxis::kTp, at);
   const double slowness = slowness_.Of(plan_.layout.RankOf(at));
-  for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+  for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(prices.pipeline_rank); ++chunk) {
     prices.chunks.push_back(&ChunkPrices(plan_.Stage(prices.pipeline_rank, chunk), tp_group, slowness));
   }
   if (plan_.pp > 1) PriceMessages(at, prices);
   PriceDataParallel(at, prices);
+  PriceCopiesReduction(at, prices);
   PriceEmbeddingReduction(at, prices);
   PriceUpdate(at, prices);
   prices.slowest_wait = slowest_wait_;
@@ -73,6 +75,8 @@ RolePrices SpecPricer::PricesOf(const Coordinates& at) {
 // Tensor-parallel ranks hold the same activation: they send a part each, and the receiver gathers it unless the parts
 // are what sequence parallelism wants (SC21 section 4.1).
 void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const {
+  const std::vector<Channel>& channels = plan_.links.channels[static_cast<std::size_t>(at.pp)];
+  prices.message.resize(channels.size());
   if (plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
   const v1::Run& run = plan_.run;
   const std::int64_t whole = run.training().seq_len() * run.training().micro_batch() * run.model().hidden() *
@@ -92,12 +96,9 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
     }
     return TimeFromSeconds(seconds);
   };
-  const std::int64_t next = (at.pp + 1) % plan_.pp;
-  const std::int64_t previous = (at.pp + plan_.pp - 1) % plan_.pp;
-  prices.message[kForwardToNext] = between(at.pp, next);
-  prices.message[kForwardFromPrevious] = between(previous, at.pp);
-  prices.message[kBackwardToPrevious] = between(at.pp, previous);
-  prices.message[kBackwardFromNext] = between(next, at.pp);
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    prices.message[i] = channels[i].is_send ? between(at.pp, channels[i].peer) : between(channels[i].peer, at.pp);
+  }
 }
 
 Time SpecPricer::DataParallelTime(const Coordinates& at, CollectiveType type, std::int64_t bytes,
@@ -135,7 +136,7 @@ void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) co
     prices.layer = PriceUnit(at, {.layers = 1, .embedding = false, .head = false});
     prices.root = PriceUnit(at, {.layers = 0, .embedding = true, .head = true});
   }
-  for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+  for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(prices.pipeline_rank); ++chunk) {
     const workloads::ChunkShape& shape = plan_.Stage(prices.pipeline_rank, chunk);
     const std::int64_t parameters = workloads::Parameters(run, shape).total();
     const std::int32_t buckets = BucketsOf(plan_, shape);
@@ -150,15 +151,30 @@ void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) co
   prices.norm_barrier = DataParallelTime(at, CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
 }
 
+// Copies of a stage are replicas of each other: what a rank reduced with its shard group is made equal among them.
+void SpecPricer::PriceCopiesReduction(const Coordinates& at, RolePrices& prices) const {
+  if (plan_.copies() == 1) return;
+  for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(prices.pipeline_rank); ++chunk) {
+    const std::int64_t gradients = workloads::Parameters(plan_.run, plan_.Stage(prices.pipeline_rank, chunk)).total() *
+                                   BytesOf(plan_.run.training().gradient_type());
+    const Placement holders =
+        plan_.layout.PlacementOf(plan_.HoldersOf(plan_.schedule.StageOf(prices.pipeline_rank, chunk)), at);
+    prices.copies_reduction.push_back(plan_.Without(v1::CAUSE_EXPOSED_DP)
+                                          ? Time()
+                                          : TimeFromSeconds(collectives_.Seconds(
+                                                CollectiveType::kAllReduce, Bytes(plan_.ShardOf(gradients)), holders)));
+  }
+}
+
 void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& prices) const {
   const v1::Run& run = plan_.run;
-  const bool at_end = at.pp == 0 || at.pp + 1 == plan_.pp;
-  prices.embedding_reduction = plan_.pp > 1 && at_end && run.model().tied_embeddings();
+  const std::vector<std::int32_t> ranks = plan_.EmbeddingRanks();
+  prices.embedding_reduction = std::binary_search(ranks.begin(), ranks.end(), prices.pipeline_rank);
   if (!prices.embedding_reduction || plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
   const std::int64_t table =
       workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() * BytesOf(run.training().gradient_type());
-  prices.embedding_reduction_time = TimeFromSeconds(collectives_.Seconds(
-      CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(GroupAxis::kEmbedding, at)));
+  prices.embedding_reduction_time = TimeFromSeconds(
+      collectives_.Seconds(CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(ranks, at)));
 }
 
 void SpecPricer::PriceUpdate(const Coordinates& at, RolePrices& prices) const {

@@ -49,6 +49,7 @@ class SpecPricer final : public RolePricer {
   ReductionPrices PriceReduction(const layout::Coordinates& at, std::int64_t bytes) const;
   Time DataParallelTime(const layout::Coordinates& at, collectives::CollectiveType type, std::int64_t bytes,
                         layout::GroupAxis axis) const;
+  void PriceCopiesReduction(const layout::Coordinates& at, RolePrices& prices) const;
   void PriceEmbeddingReduction(const layout::Coordinates& at, RolePrices& prices) const;
   void PriceUpdate(const layout::Coordinates& at, RolePrices& prices) const;
 

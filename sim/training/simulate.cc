@@ -104,7 +104,7 @@ void AccountMemory(const Plan& plan, const PricedWorld& priced, Result& result) 
                    .operator_name = passes[peak.pass]->peak_operator,
                    .layer = passes[peak.pass]->peak_layer};
     }
-    for (std::int32_t chunk = 0; chunk < plan.chunks; ++chunk) rank.layers += plan.Stage(pp, chunk).layers;
+    for (std::int32_t chunk = 0; chunk < plan.ChunksOf(pp); ++chunk) rank.layers += plan.Stage(pp, chunk).layers;
   }
   if (!result.Fits()) result.warnings.push_back("does not fit in device memory: timed as if it did");
 }

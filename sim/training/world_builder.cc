@@ -144,33 +144,39 @@ class WorldBuilder {
     const auto dps = places * static_cast<std::int32_t>(built_.shard_blocks.size());
     const auto pps = static_cast<std::int32_t>(plan_.pp);
     const auto unit_at = [&](std::int32_t pp, std::int32_t dp, std::int32_t tp) { return (pp * dps + dp) * tps + tp; };
-    std::map<std::pair<GroupSlot, std::int32_t>, std::int32_t> group_ids;
-    const auto join = [&](engine::Unit& unit, std::int32_t index, GroupSlot slot, std::int32_t key) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> group_ids;  // by kind of group and key
+    const auto join_as = [&](engine::Unit& unit, std::int32_t index, std::int32_t slot, std::int32_t kind,
+                             std::int32_t key) {
       if (!used[static_cast<std::size_t>(unit.program)].contains(slot)) return;
-      const auto [id, added] = group_ids.try_emplace({slot, key}, built_.world.groups.size());
+      const auto [id, added] = group_ids.try_emplace({kind, key}, built_.world.groups.size());
       if (added) built_.world.groups.emplace_back();
       built_.world.groups[static_cast<std::size_t>(id->second)].push_back(index);
       unit.groups[static_cast<std::size_t>(slot)] = id->second;
+    };
+    const auto join = [&](engine::Unit& unit, std::int32_t index, GroupSlot slot, std::int32_t key) {
+      join_as(unit, index, slot, slot, key);
     };
     for (std::int32_t pp = 0; pp < pps; ++pp) {
       for (std::int32_t dp = 0; dp < dps; ++dp) {
         for (std::int32_t tp = 0; tp < tps; ++tp) {
           const std::int32_t index = unit_at(pp, dp, tp);
           engine::Unit& unit = built_.world.units[static_cast<std::size_t>(index)];
-          unit.groups.assign(kGroupSlots, -1);
+          unit.groups.assign(static_cast<std::size_t>(GroupSlots(plan_)), -1);
           join(unit, index, kTensorGroup, pp * dps + dp);
           join(unit, index, kDataGroup, (pp * dps + dp / places) * tps + tp);
           join(unit, index, kReplicaGroup, (pp * dps + dp % places) * tps + tp);
           join(unit, index, kEmbeddingGroup, dp * tps + tp);
           join(unit, index, kWorldGroup, 0);
+          for (std::int32_t chunk = 0; plan_.copies() > 1 && chunk < plan_.ChunksOf(pp); ++chunk) {
+            const std::int32_t stage = plan_.schedule.StageOf(pp, chunk);
+            join_as(unit, index, kCopiesGroup + chunk, kCopiesGroup, (stage * dps + dp) * tps + tp);
+          }
           if (built_.world.programs[static_cast<std::size_t>(unit.program)].num_channels == 0) continue;
-          const std::int32_t next = unit_at((pp + 1) % pps, dp, tp);
-          const std::int32_t previous = unit_at((pp + pps - 1) % pps, dp, tp);
-          unit.peers.resize(kChannels);
-          unit.peers[kForwardToNext] = {.unit = next, .channel = kForwardFromPrevious};
-          unit.peers[kForwardFromPrevious] = {.unit = previous, .channel = kForwardToNext};
-          unit.peers[kBackwardToPrevious] = {.unit = previous, .channel = kBackwardFromNext};
-          unit.peers[kBackwardFromNext] = {.unit = next, .channel = kBackwardToPrevious};
+          for (const Channel& channel : plan_.links.channels[static_cast<std::size_t>(pp)]) {
+            unit.peers.push_back(
+                {.unit = unit_at(channel.peer, dp, tp),
+                 .channel = plan_.links.IndexOf(channel.peer, {pp, channel.forward, !channel.is_send})});
+          }
         }
       }
     }

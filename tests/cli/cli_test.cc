@@ -1,8 +1,6 @@
 // The built binary, from the outside: answers on standard output, messages on standard error, exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -14,56 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cli/cli_fixture.h"
+
+namespace orrery::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-std::string Contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-class CliTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "orrery_cli_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path Path(const std::string& name) const { return folder_ / name; }
-  std::string File(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name).string();
-  }
-
-  // Runs the binary with `arguments` as a shell would split them.
-  Outcome Orrery(const std::string& arguments) const {
-    const std::string command =
-        "'" ORRERY_BINARY "' " + arguments + " >'" + Path("stdout").string() + "' 2>'" + Path("stderr").string() + "'";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Contents(Path("stdout")), Contents(Path("stderr"))};
-  }
-
-  static std::string Example(const std::string& name) { return ORRERY_SOURCE_DIR "/specs/runs/" + name + ".txtpb"; }
-
- private:
-  fs::path folder_;
-};
 
 TEST_F(CliTest, HelpAndVersion) {
   EXPECT_THAT(Orrery("--version").out, StartsWith("orrery "));
@@ -374,3 +332,4 @@ TEST_F(CliTest, ValidateBadInput) {
 }
 
 }  // namespace
+}  // namespace orrery::cli

@@ -20,13 +20,13 @@ struct StageCosts {
 };
 
 inline StageCosts Uniform(const Schedule& schedule, std::int64_t forward, std::int64_t backward, std::int64_t latency) {
-  const auto stages = static_cast<std::size_t>(schedule.ranks * schedule.chunks);
+  const auto stages = static_cast<std::size_t>(schedule.ranks() * schedule.chunks());
   return {std::vector<std::int64_t>(stages, forward), std::vector<std::int64_t>(stages, backward), latency};
 }
 
 // Makespan of a schedule of forward and full backward passes, or nothing if it deadlocks.
 inline std::optional<std::int64_t> Evaluate(const Schedule& schedule, const StageCosts& costs) {
-  const std::int32_t stages = schedule.ranks * schedule.chunks;
+  const std::int32_t stages = schedule.ranks() * schedule.chunks();
   std::vector<std::int64_t> ends(static_cast<std::size_t>(2 * stages * schedule.micro_batches), -1);
   const auto end = [&](bool forward, std::int32_t stage, std::int32_t k) -> std::int64_t& {
     return ends[static_cast<std::size_t>(((forward ? 1 : 0) * stages + stage) * schedule.micro_batches + k)];
@@ -38,12 +38,12 @@ inline std::optional<std::int64_t> Evaluate(const Schedule& schedule, const Stag
   bool moved = true;
   while (moved) {
     moved = false;
-    for (std::int32_t rank = 0; rank < schedule.ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) {
       const auto r = static_cast<std::size_t>(rank);
       for (; next[r] < schedule.order[r].size(); ++next[r], --left, moved = true) {
         const Action& action = schedule.order[r][next[r]];
         const bool forward = action.kind == ActionKind::kForward;
-        const std::int32_t stage = action.chunk * schedule.ranks + rank;
+        const std::int32_t stage = action.chunk * schedule.ranks() + rank;
         const std::int32_t source = forward ? stage - 1 : stage + 1;
         std::int64_t start = clock[r];
         if (!forward) {
@@ -52,7 +52,7 @@ inline std::optional<std::int64_t> Evaluate(const Schedule& schedule, const Stag
         }
         if (source >= 0 && source < stages) {
           if (end(forward, source, action.micro_batch) < 0) break;
-          const std::int64_t latency = source % schedule.ranks == rank ? 0 : costs.latency;
+          const std::int64_t latency = source % schedule.ranks() == rank ? 0 : costs.latency;
           start = std::max(start, end(forward, source, action.micro_batch) + latency);
         }
         const auto s = static_cast<std::size_t>(stage);

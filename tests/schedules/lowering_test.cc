@@ -4,7 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "schedules/schedule.h"
+#include "schedules/family.h"
+#include "schedules/lowering.h"
 #include "tests/schedules/evaluator.h"
 
 namespace orrery::schedules {
@@ -172,8 +173,7 @@ TEST(LoweringTest, OneForwardOneBackwardExchangesLikeMegatron) {
 }
 
 TEST(LoweringTest, StagesOfOneRankExchangeNothing) {
-  const Schedule schedule{1,
-                          2,
+  const Schedule schedule{Placement::Loop(1, 2),
                           1,
                           {{{ActionKind::kForward, 0, 0},
                             {ActionKind::kForward, 1, 0},

@@ -89,6 +89,51 @@ TEST(CheckTest, EveryProgramRule) {
   }
 }
 
+// Three messages received eagerly, in the order 2, 0, 1.
+ProgramBuilder CrossedReceiver() {
+  ProgramBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    builder.Compute(1);
+    builder.Receive(0, 5);
+  }
+  builder.Update(1);
+  for (std::size_t i = 0; i < 3; ++i)
+    builder.program().parts[i].sequence = i == 0 ? 2 : static_cast<std::int32_t>(i) - 1;
+  return builder;
+}
+
+TEST(CheckTest, EagerReceivesComeInAnyOrderOnceEach) {
+  EXPECT_TRUE(CheckProgram(CrossedReceiver().program()).ok());
+  const struct {
+    const char* message;
+    std::function<void(Program&)> spoil;
+  } cases[] = {
+      {"operation 2 has a part of a message that another one has", [](Program& p) { p.parts[2].sequence = 0; }},
+      {"operation 0 has a part out of sequence", [](Program& p) { p.parts[0].sequence = 3; }},
+      {"operation 1 has a part out of sequence", [](Program& p) { p.parts[1].sequence = -1; }},
+      {"a part belongs to no operation", [](Program& p) { p.ops[0].num_parts = 0; }},
+      // What is sent, and what meets a peer, keeps its order.
+      {"operation 0 has a part out of sequence",
+       [](Program& p) {
+         for (Part& part : p.parts) part.is_send = true;
+       }},
+      {"operation 0 has a part out of sequence",
+       [](Program& p) {
+         for (std::size_t i = 0; i < 3; ++i) {
+           p.ops[i].kind = OpKind::kExchange;
+           p.ops[i].num_segments = 0;
+         }
+       }},
+  };
+  for (const auto& test : cases) {
+    Program program = CrossedReceiver().program();
+    test.spoil(program);
+    const absl::Status status = CheckProgram(program);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << test.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.message));
+  }
+}
+
 TEST(CheckTest, EveryWorldRule) {
   const struct {
     const char* message;

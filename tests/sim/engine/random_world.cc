@@ -48,6 +48,10 @@ class Generator {
       Number(program);
       AddUpdate(program);
     }
+    for (const auto& [unit, part] : crossed_) {
+      std::vector<Part>& parts = ProgramOf(unit).parts;
+      std::swap(parts[part].sequence, parts[part + 1].sequence);
+    }
     return Replicate();
   }
 
@@ -129,8 +133,10 @@ class Generator {
     const std::int32_t choice = Below(100);
     if (choice < 25 && !groups_.empty()) {
       AddCollective();
-    } else if (choice < 45 && !links_.empty()) {
+    } else if (choice < 40 && !links_.empty()) {
       AddEager();
+    } else if (choice < 45 && !links_.empty()) {
+      AddCrossed();
     } else if (choice < 65 && !links_.empty()) {
       AddExchange();
     } else {
@@ -154,27 +160,47 @@ class Generator {
     }
   }
 
+  // A link in either direction.
+  struct Direction {
+    std::int32_t from = 0;
+    std::int32_t from_channel = 0;
+    std::int32_t to = 0;
+    std::int32_t to_channel = 0;
+  };
+  Direction AnyDirection() {
+    const Link& link = links_[static_cast<std::size_t>(Below(static_cast<std::int32_t>(links_.size())))];
+    if (Chance(50)) return {link.a, link.a_channel, link.b, link.b_channel};
+    return {link.b, link.b_channel, link.a, link.a_channel};
+  }
+
+  // A kLocal that sends, or receives, messages of these durations.
+  void AddEnd(std::int32_t unit, std::int32_t channel, bool is_send, const std::vector<Time>& durations) {
+    Op op = NewOp(unit, OpKind::kLocal);
+    AddSegments(ProgramOf(unit), op);
+    for (Time duration : durations) AddPart(ProgramOf(unit), op, channel, is_send, duration);
+    Append(unit, op);
+  }
+
   // One to two messages between operations of two units; the receiver's comes later in the global order.
   void AddEager() {
-    const Link& link = links_[static_cast<std::size_t>(Below(static_cast<std::int32_t>(links_.size())))];
-    const bool forward = Chance(50);
-    const std::int32_t from = forward ? link.a : link.b;
-    const std::int32_t to = forward ? link.b : link.a;
-    Op send = NewOp(from, OpKind::kLocal);
-    AddSegments(ProgramOf(from), send);
-    const std::int32_t count = Below(2) + 1;
+    const Direction direction = AnyDirection();
     std::vector<Time> durations;
-    for (std::int32_t i = 0; i < count; ++i) {
-      durations.push_back(Short());
-      AddPart(ProgramOf(from), send, forward ? link.a_channel : link.b_channel, true, durations.back());
-    }
-    Append(from, send);
-    Op receive = NewOp(to, OpKind::kLocal);
-    AddSegments(ProgramOf(to), receive);
-    for (Time duration : durations) {
-      AddPart(ProgramOf(to), receive, forward ? link.b_channel : link.a_channel, false, duration);
-    }
-    Append(to, receive);
+    for (std::int32_t i = Below(2) + 1; i > 0; --i) durations.push_back(Short());
+    AddEnd(direction.from, direction.from_channel, true, durations);
+    AddEnd(direction.to, direction.to_channel, false, durations);
+  }
+
+  // Two messages of two operations, received by two others the other way round.
+  void AddCrossed() {
+    const Direction direction = AnyDirection();
+    const Time first = Short();
+    const Time second = Short();
+    AddEnd(direction.from, direction.from_channel, true, {first});
+    AddEnd(direction.from, direction.from_channel, true, {second});
+    const std::size_t part = ProgramOf(direction.to).parts.size();
+    AddEnd(direction.to, direction.to_channel, false, {second});
+    AddEnd(direction.to, direction.to_channel, false, {first});
+    crossed_.push_back({direction.to, part});
   }
 
   // One exchange per unit with one to three messages between them, over any of their links.
@@ -310,6 +336,7 @@ class Generator {
   std::vector<Program> programs_;  // [base unit]
   std::vector<Link> links_;
   std::vector<Group> groups_;
+  std::vector<std::pair<std::int32_t, std::size_t>> crossed_;  // unit, first of two parts that swap sequences
 };
 
 }  // namespace

@@ -98,6 +98,36 @@ TEST_P(TimelinesTest, EagerPipelineWithOptimizer) {
   EXPECT_EQ(steady.units[1].classes, replay.units[1].classes);
 }
 
+// Eager messages taken up in another order than sent. Rank 0 computes 10, sends message 0 (of 2), computes 20, sends
+// message 1 (of 7). Rank 1 first takes up message 1, which arrives at 37, and runs [37,41), then message 0, there since
+// 12, and runs [41,44).
+TEST_P(TimelinesTest, EagerMessagesInAnotherOrder) {
+  ProgramBuilder zero;
+  zero.Compute(10);
+  zero.Send(0, 2);
+  zero.Compute(20);
+  zero.Send(0, 7);
+  zero.Update(0);
+  ProgramBuilder one;
+  one.Compute(4);
+  one.Receive(0, 7);
+  one.Compute(3);
+  one.Receive(0, 2);
+  one.Update(0);
+  std::swap(one.program().parts[0].sequence, one.program().parts[1].sequence);
+  WorldBuilder world;
+  world.Add(zero.program());
+  world.Add(one.program());
+  world.Link({0, 0}, {1, 0});
+
+  const Replay replay = Play(world, 0, {1});
+  EXPECT_EQ(replay.window_end, Time(44));
+  EXPECT_EQ(replay.units[1].classes, Classes({{kCompute, 7}, {kBubble, 30}, {kExposedPp, 7}}));
+  ASSERT_GE(replay.trace.size(), 2u);
+  EXPECT_EQ(replay.trace[0].start, Time(37));
+  EXPECT_EQ(replay.trace[1].start, Time(41));
+}
+
 // A blocking message of 4: rank 0 is ready at 10, rank 1 at 25. Both transfer [25,29). Then a batch at rank 0, ready at
 // 29: to rank 1, ready at 29 + 6 = 35, for 5: [35,40); from rank 2, ready at 50, for 7: [50,57). Rank 0: missing
 // [29,35), transfer [35,40), missing [40,50), transfer [50,57).

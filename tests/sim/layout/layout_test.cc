@@ -25,8 +25,8 @@ struct Degrees {
   std::int64_t shard() const { return shard_ranks == 0 ? dp : shard_ranks; }
 };
 
-constexpr GroupAxis kAxes[] = {GroupAxis::kTp,      GroupAxis::kDp,        GroupAxis::kShard,
-                               GroupAxis::kReplica, GroupAxis::kEmbedding, GroupAxis::kWorld};
+constexpr GroupAxis kAxes[] = {GroupAxis::kTp, GroupAxis::kDp, GroupAxis::kShard, GroupAxis::kReplica,
+                               GroupAxis::kWorld};
 
 Layout Make(const Degrees& d) {
   return Layout(d.tp, d.cp, d.dp, d.pp, d.gpus_per_node, d.nodes_per_leaf, d.shard_ranks);
@@ -43,8 +43,6 @@ bool InGroup(const Degrees& d, GroupAxis axis, const Coordinates& at, const Coor
       return other.tp == at.tp && other.dp / d.shard() == at.dp / d.shard() && other.pp == at.pp;
     case GroupAxis::kReplica:
       return other.tp == at.tp && other.cp == at.cp && other.dp % d.shard() == at.dp % d.shard() && other.pp == at.pp;
-    case GroupAxis::kEmbedding:
-      return other.tp == at.tp && other.cp == at.cp && other.dp == at.dp && (other.pp == 0 || other.pp == d.pp - 1);
     case GroupAxis::kWorld:
       return true;
   }
@@ -167,6 +165,15 @@ TEST(LayoutTest, StraddlingTensorParallelGroupByHand) {
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kTp, {0, 0, 1, 0}), (Placement{6, 2, 4, 2, 1}));
 }
 
+// TP 2, DP 2, PP 6 on nodes of 8, 2 nodes to a leaf: pipeline rank r of dp 1 begins at GPU 4 r + 2, so that ranks 0 and
+// 1 share node 0, 2 and 3 node 1 of the same leaf, 4 and 5 node 2.
+TEST(LayoutTest, GroupsOverPipelineRanks) {
+  const Layout layout(2, 1, 2, 6, 8, 2);
+  EXPECT_EQ(layout.PlacementOf({3}, {1, 0, 1, 0}), (Placement{1, 1, 1, 1, 1}));
+  EXPECT_EQ(layout.PlacementOf({0, 1, 2}, {1, 0, 1, 0}), (Placement{3, 2, 2, 1, 1}));
+  EXPECT_EQ(layout.PlacementOf({1, 5}, {1, 0, 1, 4}), (Placement{2, 2, 1, 1, 2}));
+}
+
 // MegaScale's layout: TP 8, PP 8, DP 192 on nodes of 8, 64 nodes to a leaf. DP groups have one member on each of 192
 // nodes, and 192 nodes in a row hang on three leaves; first and last pipeline rank are 7 x 192 nodes apart.
 TEST(LayoutTest, MegaScaleByHand) {
@@ -174,7 +181,7 @@ TEST(LayoutTest, MegaScaleByHand) {
   EXPECT_TRUE(layout.IsRegular());
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kTp, {3, 0, 5, 2}), (Placement{8, 1, 8, 8, 1}));
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kDp, {3, 0, 5, 2}), (Placement{192, 192, 1, 1, 3}));
-  EXPECT_EQ(layout.PlacementOf(GroupAxis::kEmbedding, {3, 0, 5, 2}), (Placement{2, 2, 1, 1, 2}));
+  EXPECT_EQ(layout.PlacementOf({0, 7}, Coordinates{3, 0, 5, 2}), (Placement{2, 2, 1, 1, 2}));
   EXPECT_EQ(layout.PlacementOf(GroupAxis::kWorld, {}), (Placement{12288, 1536, 8, 8, 24}));
 }
 

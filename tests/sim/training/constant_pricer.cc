@@ -58,7 +58,7 @@ RolePrices ConstantPricer::PricesOf(const layout::Coordinates& at) {
   RolePrices prices;
   prices.pipeline_rank = static_cast<std::int32_t>(at.pp);
   const double slowness = slowness_.Of(plan_.layout.RankOf(at));
-  for (std::int32_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+  for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(prices.pipeline_rank); ++chunk) {
     const auto stage = static_cast<std::size_t>(plan_.schedule.StageOf(prices.pipeline_rank, chunk));
     prices.chunks.push_back(&Chunk(stage, slowness));
     prices.parameter_gather.push_back(Time(costs_.gather));
@@ -74,9 +74,12 @@ RolePrices ConstantPricer::PricesOf(const layout::Coordinates& at) {
                  .gather = Time(costs_.root_gather),
                  .reduction = {.shards = Time(costs_.root_reduction), .replicas = replicas}};
   prices.step_overhead = Time(costs_.step_overhead);
-  prices.message.fill(Time(costs_.message));
-  prices.embedding_reduction =
-      plan_.pp > 1 && (at.pp == 0 || at.pp + 1 == plan_.pp) && plan_.run.model().tied_embeddings();
+  prices.message.assign(plan_.links.channels[static_cast<std::size_t>(at.pp)].size(), Time(costs_.message));
+  const std::vector<std::int32_t> embedding = plan_.EmbeddingRanks();
+  prices.embedding_reduction = std::binary_search(embedding.begin(), embedding.end(), prices.pipeline_rank);
+  if (plan_.copies() > 1) {
+    prices.copies_reduction.assign(prices.chunks.size(), Time(costs_.copies_reduction));
+  }
   prices.embedding_reduction_time = Time(costs_.embedding_reduction);
   prices.norm_barrier = Time(costs_.norm_barrier);
   prices.slowest_wait = Time(costs_.slowest_wait);

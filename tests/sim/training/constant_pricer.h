@@ -38,6 +38,7 @@ struct ConstantCosts {
   std::int64_t root_reduction = 0;
   std::int64_t step_overhead = 0;
   std::int32_t buckets = 1;
+  std::int64_t copies_reduction = 0;  // of a chunk
   std::int64_t embedding_reduction = 0;
   std::int64_t norm_barrier = 0;
   std::int64_t slowest_wait = 0;

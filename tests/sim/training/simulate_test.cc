@@ -352,7 +352,8 @@ TEST(Messages, WholeActivationFromEveryTensorParallelRank) {
     const kernels::KernelPrices kernels(run.cluster().accelerator(), run.training().precision());
     const collectives::CollectivePrices collectives(graph, run.cluster().accelerator().profile().collective());
     SpecPricer pricer(plan, kernels, collectives);
-    const Time message = pricer.PricesOf({.tp = 1}).message[kForwardToNext];
+    const Time message =
+        pricer.PricesOf({.tp = 1}).message[static_cast<std::size_t>(plan.links.IndexOf(0, {1, true, true}))];
     return std::pair(message, TimeFromSeconds(collectives.MessageSeconds(Bytes(bytes), 1, 9)));
   };
   const v1::Run run = SmallRun();

@@ -1,0 +1,15 @@
+// Ctrl-C and SIGTERM, for commands that keep what is done.
+#ifndef ORRERY_CLI_INTERRUPT_H_
+#define ORRERY_CLI_INTERRUPT_H_
+
+namespace orrery::cli {
+
+// From now on the first SIGINT or SIGTERM is only noted; the second ends the process as usual.
+void CatchInterrupts();
+
+// The signal that came, or 0.
+int Interrupted();
+
+}  // namespace orrery::cli
+
+#endif  // ORRERY_CLI_INTERRUPT_H_
