@@ -7,11 +7,15 @@
 #include <system_error>
 
 #include "sim/training/plan.h"
+#include "sim/training/run_schedule.h"
 
 namespace orrery::cli {
 
 spec::LoadOptions LoadOptionsOf(const std::vector<std::string>& spec_path, const std::vector<std::string>& overrides) {
-  spec::LoadOptions options{.spec_path = spec_path, .overrides = overrides, .check = training::ProblemsOf};
+  spec::LoadOptions options{.spec_path = spec_path,
+                            .overrides = overrides,
+                            .check = training::ProblemsOf,
+                            .stages_per_rank = training::StagesPerRank};
   std::error_code error;
   const std::filesystem::path binary = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path installed = binary.parent_path().parent_path() / "share/orrery/specs";

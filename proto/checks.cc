@@ -166,17 +166,6 @@ class Checker {
     } else if (Good({"model.layers"})) {
       CheckStageLayers(parallelism_.pp() * chunks, chunks > 1 ? paths : Paths{"parallelism.pp", "model.layers"});
     }
-    const std::string& schedule = run_.schedule().name();
-    if (chunks > 1 && (schedule == "1f1b" || schedule == "gpipe")) {
-      Fail({"schedule.name", "parallelism.virtual_stages"},
-           absl::StrCat("schedule ", schedule, " has one stage per rank, virtual_stages = ", chunks,
-                        "; allowed: interleaved-1f1b, or virtual_stages: 1"));
-    }
-    if (Good({"software.message_mode"}) && chunks > 1 && run_.software().message_mode() == v1::BLOCKING) {
-      Fail({"software.message_mode", "parallelism.virtual_stages"},
-           absl::StrCat("found BLOCKING with virtual_stages = ", chunks,
-                        "; allowed: EAGER, BATCHED, or virtual_stages: 1"));
-    }
   }
 
   void CheckStageLayers(std::int64_t stages, const Paths& paths) {

@@ -75,13 +75,13 @@ void FillWorld(v1::Parallelism* parallelism, const Origins& origins, Diagnostics
   if (!parallelism->has_dp()) diagnostics->MarkBad("parallelism.dp");  // gpus is out of range and says so
 }
 
-void FillParallelism(const v1::SoftwareDefaults& level, v1::Parallelism* parallelism, const Origins& origins,
-                     Diagnostics* diagnostics) {
+void FillParallelism(const v1::SoftwareDefaults& level, std::int64_t stages_per_rank, v1::Parallelism* parallelism,
+                     const Origins& origins, Diagnostics* diagnostics) {
   ORRERY_DEFAULT(parallelism, tp, 1);
   ORRERY_DEFAULT(parallelism, pp, 1);
   ORRERY_DEFAULT(parallelism, cp, 1);
   ORRERY_DEFAULT(parallelism, ep, 1);
-  ORRERY_DEFAULT(parallelism, virtual_stages, 1);
+  ORRERY_DEFAULT(parallelism, virtual_stages, stages_per_rank > 0 ? stages_per_rank : 1);
   FillWorld(parallelism, origins, diagnostics);
   ORRERY_DEFAULT_FROM("parallelism", parallelism, zero_stage, level);
   if (parallelism->has_dp()) {
@@ -118,8 +118,9 @@ void FillStages(const v1::Model& model, const v1::SoftwareDefaults& level, v1::P
   }
 }
 
-// The level says how the host issues kernels, the profile what that takes.
-void FillHost(const v1::HostProfile& host, v1::Software* software) {
+// What follows from other fields. The level says how the host issues kernels, the profile what that takes.
+void FillSoftware(const v1::HostProfile& host, v1::Software* software) {
+  if (software->has_message_mode()) ORRERY_DEFAULT(software, split_message_mode, software->message_mode());
   const v1::Constant& issue = software->host_issue() == v1::GRAPH_ISSUE ? host.graph_issue() : host.eager_issue();
   if (issue.has_value()) ORRERY_DEFAULT(software, issue_seconds, issue.value());
 }
@@ -144,6 +145,12 @@ void FillTraining(const v1::SoftwareDefaults& level, v1::Training* training, Dia
 // A table that stands in a file becomes part of the run.
 void ReadSchedule(v1::Schedule* schedule, const Origins& origins, Diagnostics* diagnostics) {
   if (!schedule->has_file()) return;
+  if (schedule->has_table()) {
+    diagnostics->Error(origins.Nearest("schedule.file"), "schedule.file",
+                       "stands beside schedule.table; allowed: one of them");
+    diagnostics->MarkBad("schedule.file");
+    return;
+  }
   absl::StatusOr<std::string> text = ReadFile(schedule->file(), limits::kFileBytes);
   if (text.ok()) {
     schedule->set_table(*std::move(text));
@@ -154,14 +161,13 @@ void ReadSchedule(v1::Schedule* schedule, const Origins& origins, Diagnostics* d
   diagnostics->MarkBad("schedule.file");
 }
 
-void FillSchedule(const v1::SoftwareDefaults& level, const v1::Parallelism& parallelism, const Origins& origins,
+void NameSchedule(const v1::SoftwareDefaults& level, const v1::Parallelism& parallelism, const Origins& origins,
                   v1::Schedule* schedule, Diagnostics* diagnostics) {
   ReadSchedule(schedule, origins, diagnostics);
   if (schedule->has_table()) ORRERY_DEFAULT(schedule, name, "table");
   if (parallelism.virtual_stages() > 1) ORRERY_DEFAULT(schedule, name, "interleaved-1f1b");
   if (level.has_schedule()) ORRERY_DEFAULT(schedule, name, level.schedule());
   if (!schedule->has_name()) diagnostics->MarkBad("schedule.name");
-  ORRERY_DEFAULT(schedule, group_size, parallelism.pp());
 }
 
 void FillPerturbation(const v1::Profile& profile, v1::Jitter* jitter, Diagnostics* diagnostics) {
@@ -250,15 +256,21 @@ void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics)
   diagnostics->MarkBad("cluster");
 }
 
-void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics) {
+void FillDefaults(const std::function<std::int64_t(const v1::Schedule&)>& stages_per_rank, v1::Run* run,
+                  const Origins& origins, Diagnostics* diagnostics) {
   const v1::SoftwareDefaults& level = run->software().defaults();
+  if (run->has_model() && level.has_tied_embeddings()) {
+    ORRERY_DEFAULT(run->mutable_model(), tied_embeddings, level.tied_embeddings());
+  }
   if (run->has_model()) FillModelDefaults("model", run->mutable_model(), origins, diagnostics);
-  FillParallelism(level, run->mutable_parallelism(), origins, diagnostics);
+  NameSchedule(level, run->parallelism(), origins, run->mutable_schedule(), diagnostics);
+  FillParallelism(level, stages_per_rank ? stages_per_rank(run->schedule()) : 0, run->mutable_parallelism(), origins,
+                  diagnostics);
   FillStages(run->model(), level, run->mutable_parallelism(), diagnostics);
   if (run->cluster().has_node()) FillNodeDefaults(run->mutable_cluster()->mutable_node());
-  if (run->has_software()) FillHost(run->cluster().accelerator().profile().host(), run->mutable_software());
+  if (run->has_software()) FillSoftware(run->cluster().accelerator().profile().host(), run->mutable_software());
   FillTraining(level, run->mutable_training(), diagnostics);
-  FillSchedule(level, run->parallelism(), origins, run->mutable_schedule(), diagnostics);
+  ORRERY_DEFAULT(run->mutable_schedule(), group_size, run->parallelism().pp());
   FillPerturbation(run->cluster().accelerator().profile(), run->mutable_perturbation()->mutable_jitter(), diagnostics);
   FillSimulation(run->mutable_simulation());
 }

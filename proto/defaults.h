@@ -3,6 +3,7 @@
 #define ORRERY_PROTO_DEFAULTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "orrery/v1/run.pb.h"
@@ -19,7 +20,9 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
 void FillNodeDefaults(v1::Node* node);
 
 // Everything else, after presets. Fields that cannot be derived stay empty, and the rules report them.
-void FillDefaults(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);
+// `stages_per_rank`: see LoadOptions; may be empty.
+void FillDefaults(const std::function<std::int64_t(const v1::Schedule&)>& stages_per_rank, v1::Run* run,
+                  const Origins& origins, Diagnostics* diagnostics);
 
 // After FillDefaults: the global batch that gives every pipeline so many micro-batches.
 void FillGlobalBatch(std::int64_t micro_batches, v1::Run* run, Diagnostics* diagnostics);

@@ -99,7 +99,7 @@ void Expand(const LoadOptions& options, PresetCache* cache, Diagnostics* of_clus
 void Complete(const LoadOptions& options, PresetCache* cache, Draft* draft) {
   auto& [run, origins, diagnostics] = *draft;
   Expand(options, cache, &diagnostics, draft);
-  FillDefaults(&run, origins, &diagnostics);
+  FillDefaults(options.stages_per_rank, &run, origins, &diagnostics);
   if (options.micro_batches > 0) FillGlobalBatch(options.micro_batches, &run, &diagnostics);
 }
 

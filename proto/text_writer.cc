@@ -61,7 +61,7 @@ constexpr std::array kTemplate = {
     Line{"recompute", "SELECTIVE", true, "default: the software level's"},
     Line{},
     Line{"schedule"},
-    Line{"name", "\"1f1b\"", true, "gpipe, 1f1b or interleaved-1f1b"},
+    Line{"name", "\"1f1b\"", true, "orrery schedule list names them"},
     Line{},
     Line{"perturbation"},
     Line{"jitter"},

@@ -100,6 +100,7 @@ class RowReader {
     for (const char* size : {"preset", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab"}) {
       model.GetReflection()->ClearField(&model, model.GetDescriptor()->FindFieldByName(size));
     }
+    if (defaults().has_tied_embeddings()) model.set_tied_embeddings(defaults().tied_embeddings());
     model.set_name(std::string(record_.Text("model")));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t layers, record_.Positive("layers"));
     ABSL_ASSIGN_OR_RETURN(const std::int64_t hidden, record_.Positive("hidden"));
@@ -206,7 +207,7 @@ class RowReader {
       stages = LargestDivisor(units / pp, defaults().max_virtual_stages());
       Assume(absl::StrCat("vpp = ", *stages));
     }
-    run().mutable_parallelism()->set_virtual_stages(stages.value_or(1));
+    if (stages.has_value()) run().mutable_parallelism()->set_virtual_stages(*stages);
     // One stage per rank interleaves nothing.
     if (stages.value_or(1) == 1 && name == "interleaved-1f1b") run().mutable_schedule()->set_name("1f1b");
     if (schedule.empty() && pp > 1) {

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
-#include "schedules/family.h"
 #include "sim/training/planning_costs.h"
+#include "sim/training/run_schedule.h"
 
 namespace orrery::training {
 namespace {
@@ -25,30 +23,6 @@ std::vector<workloads::ChunkShape> StageShapes(const v1::Run& run) {
   shapes.front().embedding = true;
   shapes.back().head = true;
   return shapes;
-}
-
-// What the schedule depends on; nullopt where the run is too broken to say.
-std::optional<schedules::Parameters> ParametersOf(const v1::Run& run) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  const auto in_range = [](std::int64_t value) { return value >= 1 && value <= kMost; };
-  if (!in_range(run.parallelism().dp()) || !in_range(run.training().micro_batch()) ||
-      !in_range(run.parallelism().pp()) || !in_range(run.parallelism().virtual_stages()) ||
-      !in_range(run.schedule().group_size())) {
-    return std::nullopt;
-  }
-  const std::int64_t sequences = run.parallelism().dp() * run.training().micro_batch();
-  if (!in_range(run.training().global_batch() / sequences)) return std::nullopt;
-  return schedules::Parameters{.ranks = static_cast<std::int32_t>(run.parallelism().pp()),
-                               .chunks = static_cast<std::int32_t>(run.parallelism().virtual_stages()),
-                               .micro_batches = static_cast<std::int32_t>(run.training().global_batch() / sequences),
-                               .group_size = static_cast<std::int32_t>(run.schedule().group_size()),
-                               .pipelines = static_cast<std::int32_t>(run.schedule().pipelines())};
-}
-
-// In the unit of the planning costs.
-void SetMemoryLimit(const v1::Run& run, schedules::Parameters& parameters) {
-  parameters.planning.memory_limit =
-      run.schedule().memory_limit() * parameters.chunks * parameters.planning.memory.forward;
 }
 
 Plan Assemble(const v1::Run& run, schedules::Schedule schedule) {
@@ -82,6 +56,8 @@ bool Plan::Without(v1::Cause cause) const {
   return std::find(without.begin(), without.end(), cause) != without.end();
 }
 
+v1::MessageMode Plan::message_mode() const { return MessageModeOf(run, schedule); }
+
 bool Plan::norm_barrier() const {
   if (!run.software().norm_barrier() || world == 1) return false;
   return !(run.software().post_validation() && schedules::SplitsBackward(schedule));
@@ -112,18 +88,7 @@ std::vector<std::int32_t> Plan::EmbeddingRanks() const {
 }
 
 std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run) {
-  std::vector<spec::FieldProblem> problems;
-  const absl::StatusOr<const schedules::Family*> family = schedules::FindFamily(run.schedule().name());
-  if (!family.ok()) {
-    problems.push_back({{"schedule.name"}, std::string(family.status().message())});
-  } else if (const std::optional<schedules::Parameters> parameters = ParametersOf(run); parameters.has_value()) {
-    const absl::Status legal = (*family)->check(*parameters);
-    if (!legal.ok()) {
-      problems.push_back({{"schedule.group_size", "parallelism.virtual_stages", "training.global_batch",
-                           "training.micro_batch", "parallelism.dp", "parallelism.pp", "schedule.name"},
-                          std::string(legal.message())});
-    }
-  }
+  std::vector<spec::FieldProblem> problems = ScheduleProblems(run);
   const std::vector<std::string_view> conventions = workloads::FlopsConventions();
   const std::string& convention = run.simulation().flops_convention();
   if (std::find(conventions.begin(), conventions.end(), convention) == conventions.end()) {
@@ -143,15 +108,11 @@ absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
           absl::StrAppend(out, problem.fields.front(), ": ", problem.message);
         }));
   }
-  schedules::Parameters parameters = *ParametersOf(run);
-  ABSL_ASSIGN_OR_RETURN(const schedules::Family* family, schedules::FindFamily(run.schedule().name()));
-  SetMemoryLimit(run, parameters);
-  ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, family->generate(parameters));
-  if (!family->automatic) return Assemble(run, std::move(schedule));
+  ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, ScheduleOf(run));
+  if (!IsPlanned(run)) return Assemble(run, std::move(schedule));
   // With unit costs so far: only its placement counts.
-  ABSL_ASSIGN_OR_RETURN(parameters.planning, PlanningCostsOf(Assemble(run, std::move(schedule))));
-  SetMemoryLimit(run, parameters);
-  ABSL_ASSIGN_OR_RETURN(schedule, family->generate(parameters));
+  ABSL_ASSIGN_OR_RETURN(const schedules::PlanningCosts planning, PlanningCostsOf(Assemble(run, std::move(schedule))));
+  ABSL_ASSIGN_OR_RETURN(schedule, ScheduleOf(run, planning));
   return Assemble(run, std::move(schedule));
 }
 

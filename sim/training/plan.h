@@ -46,6 +46,8 @@ struct Plan {
     return stages[static_cast<std::size_t>(schedule.StageOf(pipeline_rank, chunk))];
   }
   std::int32_t ChunksOf(std::int32_t pipeline_rank) const { return schedule.placement.ChunksOf(pipeline_rank); }
+  // How messages of this schedule meet.
+  v1::MessageMode message_mode() const;
   // All ranks agree on the gradient norm before any of them updates.
   bool norm_barrier() const;
   // Micro-batches that run through a chunk: all, or those of its copy of the model.

@@ -33,6 +33,7 @@ class Builder {
         software_(plan.run.software()),
         prices_(prices),
         connected_(plan.pp > 1 && !plan.Without(v1::CAUSE_BUBBLE)),
+        mode_(plan.message_mode()),
         writer_(plan.Without(v1::CAUSE_HOST) ? Time() : TimeFromSeconds(software_.issue_seconds()),
                 OperatorsApart(plan), plan.tp > 1 && (OperatorsApart(plan) || prices.members_differ)),
         reducer_(plan, writer_) {
@@ -123,12 +124,12 @@ class Builder {
 
   void RunSchedule() {
     const auto rank = static_cast<std::size_t>(prices_.pipeline_rank);
-    if (connected_ && software_.message_mode() == v1::EAGER) FindEagerMessages();
+    if (connected_ && mode_ == v1::EAGER) FindEagerMessages();
     for (std::size_t i = 0; i < order().size(); ++i) {
-      if (connected_ && software_.message_mode() != v1::EAGER) Exchange(plan_.lowering.boundaries[rank][i]);
+      if (connected_ && mode_ != v1::EAGER) Exchange(plan_.lowering.boundaries[rank][i]);
       RunPass(i);
     }
-    if (connected_ && software_.message_mode() != v1::EAGER) Exchange(plan_.lowering.boundaries[rank].back());
+    if (connected_ && mode_ != v1::EAGER) Exchange(plan_.lowering.boundaries[rank].back());
   }
 
   // Which message each action consumes and produces.
@@ -156,7 +157,7 @@ class Builder {
       const std::int32_t peer = parts.front().first;
       std::vector<Part> batch;
       std::erase_if(parts, [&](const auto& entry) {
-        if (software_.message_mode() == v1::BLOCKING && entry.first != peer) return false;
+        if (mode_ == v1::BLOCKING && entry.first != peer) return false;
         batch.push_back(entry.second);
         return true;
       });
@@ -268,6 +269,7 @@ class Builder {
   const v1::Software& software_;
   const RolePrices& prices_;
   const bool connected_;
+  const v1::MessageMode mode_;
   ProgramWriter writer_;
   GradientReducer reducer_;
   std::optional<ShardedUnits> units_;                   // where passes gather their parameters

@@ -1,6 +1,7 @@
 #include "sim/training/unused_settings.h"
 
 #include "absl/strings/str_cat.h"
+#include "sim/training/run_schedule.h"
 
 namespace orrery::training {
 namespace {
@@ -39,6 +40,12 @@ std::vector<std::string> UnusedSettings(const v1::Run& run) {
   }
   if (run.model().rotary_fraction() != 1 && run.model().positions() != v1::ROTARY) {
     add("model.rotary_fraction without positions ROTARY");
+  }
+  if (run.schedule().has_memory_limit() && !IsPlanned(run)) {
+    add(absl::StrCat("schedule.memory_limit with ", run.schedule().name(), ", which is not planned,"));
+  }
+  if (run.schedule().has_pipelines() && run.schedule().name() != "chimera") {
+    add(absl::StrCat("schedule.pipelines with ", run.schedule().name()));
   }
   for (int i = 0; i < run.software().overlap_rules_size(); ++i) {
     const v1::OverlapRule& rule = run.software().overlap_rules(i);

@@ -49,7 +49,10 @@ const PricedChunk& ConstantPricer::Chunk(std::size_t stage, double slowness) {
   const auto [entry, added] = chunks_.try_emplace({stage, slowness});
   if (added) {
     entry->second.forward = Pass(stage, costs_.forward[stage], true, slowness);
-    entry->second.backward = Pass(stage, costs_.backward[stage], false, slowness);
+    const auto [first, second] = costs_.backward[stage];
+    entry->second.backward = Pass(stage, {first, second}, false, slowness);
+    entry->second.input_gradient = Pass(stage, {first, 0}, false, slowness);
+    entry->second.weight_gradient = Pass(stage, {0, second}, false, slowness);
   }
   return entry->second;
 }
@@ -111,6 +114,7 @@ v1::Run MakeRun(const RunShape& shape) {
   run.mutable_training()->set_data_seconds(shape.data_seconds);
   v1::Software& software = *run.mutable_software();
   software.set_message_mode(shape.message_mode);
+  software.set_split_message_mode(shape.message_mode);
   software.set_gradient_reduction(shape.overlapped ? v1::OVERLAPPED : v1::EXPOSED);
   software.set_parameter_gather(shape.overlapped ? v1::OVERLAPPED : v1::EXPOSED);
   software.set_norm_barrier(shape.norm_barrier);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 
 #include "base/random.h"
 #include "schedules/closed_form.h"
+#include "schedules/family.h"
 #include "sim/engine/replay.h"
 #include "sim/training/world_builder.h"
 #include "tests/sim/engine/longest_path.h"
@@ -84,6 +86,26 @@ std::int64_t LegalGroupSize(Draws& draws, std::int64_t p, std::int64_t m) {
                        : legal[static_cast<std::size_t>(draws.Between(0, static_cast<std::int64_t>(legal.size()) - 1))];
 }
 
+// Any family whose order is not planned, with the next number of micro-batches for which it is legal. A shape for which
+// there is none within reach stays 1F1B.
+void DrawFamily(Draws& draws, RunShape& shape) {
+  const std::vector<schedules::Family>& families = schedules::Families();
+  const schedules::Family& family = families[static_cast<std::size_t>(draws.Between(0, std::ssize(families) - 1))];
+  const std::int64_t chunks = family.fixed_chunks > 0 ? family.fixed_chunks : 2 * draws.Between(1, 2);
+  if (family.automatic || family.name == "seq1f1b") return;
+  for (std::int64_t m = shape.micro_batches; m <= shape.micro_batches + 2 * shape.pp; ++m) {
+    const schedules::Parameters parameters = {.ranks = static_cast<std::int32_t>(shape.pp),
+                                              .chunks = static_cast<std::int32_t>(chunks),
+                                              .micro_batches = static_cast<std::int32_t>(m),
+                                              .group_size = static_cast<std::int32_t>(shape.pp)};
+    if (!family.check(parameters).ok()) continue;
+    shape.micro_batches = m;
+    shape.virtual_stages = chunks;
+    shape.schedule = family.name;
+    return;
+  }
+}
+
 void DrawShape(Draws& draws, RunShape& shape) {
   // Small cases are as telling as large ones and far cheaper: one in eight goes to the ends of the ranges.
   const bool large = draws.Chance(12);
@@ -95,17 +117,20 @@ void DrawShape(Draws& draws, RunShape& shape) {
     shape.pp = 1;
     shape.dp = draws.Between(2, 6);
   }
-  const std::int64_t family = draws.Between(0, 9);
+  const std::int64_t family = draws.Between(0, 16);
   shape.schedule = family < 2 ? "gpipe" : "1f1b";
   shape.group_size = shape.pp;
-  if (family >= 6 && shape.pp > 1) {
+  if (family >= 10 && shape.pp > 1) {
+    DrawFamily(draws, shape);
+  } else if (family >= 6 && shape.pp > 1) {
     shape.micro_batches = std::max(shape.micro_batches, shape.pp);
     shape.group_size = LegalGroupSize(draws, shape.pp, shape.micro_batches);
     shape.schedule = "interleaved-1f1b";
     shape.virtual_stages = draws.Between(2, 4);
   }
   shape.message_mode = draws.Chance(50) ? v1::EAGER : v1::BATCHED;
-  if (shape.virtual_stages == 1 && draws.Chance(30)) shape.message_mode = v1::BLOCKING;
+  const bool several_stages = shape.virtual_stages > 1 || shape.schedule == "dualpipe" || shape.schedule == "chimera";
+  if (!several_stages && draws.Chance(30)) shape.message_mode = v1::BLOCKING;
   constexpr std::int64_t kNodeSizes[] = {1, 2, 3, 4, 8};
   shape.gpus_per_node = kNodeSizes[draws.Between(0, 4)];
   shape.nodes_per_leaf = draws.Between(1, 4);
@@ -170,6 +195,7 @@ void DrawCosts(Draws& draws, Case& drawn) {
   costs.gather = draws.Between(0, 60);
   costs.reduction = draws.Between(0, 80);
   costs.buckets = static_cast<std::int32_t>(draws.Between(1, 3));
+  costs.copies_reduction = draws.Between(0, 30);
   costs.embedding_reduction = draws.Between(0, 20);
   costs.norm_barrier = draws.Between(0, 10);
   costs.slowest_wait = draws.Chance(50) ? 0 : draws.Between(1, 30);
@@ -269,8 +295,13 @@ engine::Replay CheckGranularity(const Case& drawn, v1::Granularity granularity) 
   return worklist;
 }
 
+// Those of full backward passes.
+bool HasClosedForm(const std::string& schedule) {
+  return schedule == "gpipe" || schedule == "1f1b" || schedule == "interleaved-1f1b";
+}
+
 std::optional<Time> ClosedForm(const Case& drawn, const Plan& plan) {
-  if (!drawn.uniform) return std::nullopt;
+  if (!drawn.uniform || !HasClosedForm(drawn.shape.schedule)) return std::nullopt;
   const bool tp = drawn.shape.tp > 1;
   const ConstantCosts& costs = drawn.costs;
   const std::int64_t collective = tp ? costs.tp + costs.tp_lead : 0;
@@ -291,6 +322,8 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
   int sharded = 0;
   int hybrid = 0;
   int uneven = 0;
+  int several_copies = 0;
+  std::map<std::string, int> schedules;
   std::set<std::string> distinct;
   for (int index = 0; index < cases; ++index) {
     const Case drawn = MakeCase(index);
@@ -307,6 +340,8 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
     const Plan plan = *MakePlan(drawn.Run(v1::OFF, v1::CHUNK));
     sharded += plan.gathers_units() ? 1 : 0;
     hybrid += plan.replicas() > 1 ? 1 : 0;
+    several_copies += plan.copies() > 1 ? 1 : 0;
+    ++schedules[drawn.shape.schedule];
     uneven += drawn.shape.stage_layers.empty() ? 0 : 1;
     const std::optional<Time> closed_form = ClosedForm(drawn, plan);
     if (closed_form.has_value()) {
@@ -324,8 +359,8 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
   RecordProperty("slow_gpus", slow_gpus);
   std::printf(
       "%d cases, %zu distinct; %d with a closed form, %d with slow GPUs; %d gather units, %d have replicas of "
-      "shards, %d uneven stages\n",
-      cases, distinct.size(), closed_forms, slow_gpus, sharded, hybrid, uneven);
+      "shards, %d uneven stages; %zu schedules, %d with copies of the model\n",
+      cases, distinct.size(), closed_forms, slow_gpus, sharded, hybrid, uneven, schedules.size(), several_copies);
   if (cases >= 1000) {
     EXPECT_GE(distinct.size(), 1000u);
     EXPECT_GE(closed_forms, 300);
@@ -333,6 +368,8 @@ TEST(Differential, EveryEngineGivesOneAnswer) {
     EXPECT_GE(sharded, 100);
     EXPECT_GE(hybrid, 100);
     EXPECT_GE(uneven, 200);
+    EXPECT_GE(schedules.size(), 17u);
+    EXPECT_GE(several_copies, 10);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/training/run_schedule.h"
+
 namespace orrery::training::testing {
 namespace {
 
@@ -17,7 +19,9 @@ T OrThrow(absl::StatusOr<T> value) {
 }  // namespace
 
 spec::LoadOptions ShippedSpecs(std::vector<std::string> overrides) {
-  return {.spec_path = {ORRERY_SOURCE_DIR "/specs"}, .overrides = std::move(overrides)};
+  return {.spec_path = {ORRERY_SOURCE_DIR "/specs"},
+          .overrides = std::move(overrides),
+          .stages_per_rank = training::StagesPerRank};
 }
 
 std::vector<std::string> ExampleNames() {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "sim/engine/replay.h"
@@ -424,6 +425,71 @@ TEST(TrainingTimelines, StageWithoutLayers) {
                  {{0, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})},
                   {1, Classes({{kBubble, 66}, {kExposedPp, 6}, {kExposedDp, 2}, {kOptimizer, 5}})},
                   {2, Classes({{kCompute, 30}, {kBubble, 39}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}})}});
+}
+
+v1::Run RunOfTable(RunShape shape, const std::string& table) {
+  shape.schedule = "table";
+  v1::Run run = MakeRun(shape);
+  run.mutable_schedule()->set_table(table);
+  return run;
+}
+
+// Split backward passes (I = 8, W = 12) of one micro-batch, eager messages of 3, norm 2.
+//
+//   r0  F [0,10)   I [34,42)  W [42,54)
+//   r1  F [13,23)  I [23,31)  W [31,43)
+//
+// With the barrier, r1 waits for r0's W: norm [54,56), update [56,61) on both. r0 misses r1's I until 31, and it
+// travels until 34: bubble 21, pp 3. r1 misses r0's F until 10, and it travels until 13; from 43 to 54 it waits: bubble
+// 21, pp 3.
+TEST(TrainingTimelines, SplitBackwardPasses) {
+  ConstantCosts costs = Costs(2);
+  costs.message = 3;
+  costs.norm_barrier = 2;
+  const v1::Run run = RunOfTable({.pp = 2, .micro_batches = 1}, "0F0,0I0,0W0\n1F0,1I0,1W0\n");
+  const TimeByClass each = Classes({{kCompute, 30}, {kBubble, 21}, {kExposedPp, 3}, {kExposedDp, 2}, {kOptimizer, 5}});
+  ExpectTimeline(run, costs, 61, {{0, each}, {1, each}});
+}
+
+// The same with updates that are checked afterwards: r0 updates in [54,59) and begins anew, r1 in [43,48), and waits
+// for r0's next F from then on: what it idles is the same, and the iteration is shorter by the norm alone, since r0 is
+// the last to end and the first to begin.
+TEST(TrainingTimelines, PostValidationNeedsNoBarrier) {
+  ConstantCosts costs = Costs(2);
+  costs.message = 3;
+  costs.norm_barrier = 2;
+  v1::Run run = RunOfTable({.pp = 2, .micro_batches = 1}, "0F0,0I0,0W0\n1F0,1I0,1W0\n");
+  run.mutable_software()->set_post_validation(true);
+  const TimeByClass each = Classes({{kCompute, 30}, {kBubble, 21}, {kExposedPp, 3}, {kOptimizer, 5}});
+  ExpectTimeline(run, costs, 59, {{0, each}, {1, each}});
+  // It is for schedules that split the backward pass: F [0,10) and [13,23), B [23,43) and [46,66), norm, update.
+  v1::Run plain = RunOfTable({.pp = 2, .micro_batches = 1}, "0F0,0B0\n1F0,1B0\n");
+  plain.mutable_software()->set_post_validation(true);
+  ExpectTimeline(plain, costs, 73, {});
+}
+
+// Two copies of the model on two ranks: micro-batches 0 and 1 enter at r0, 2 and 3 at r1, and both ranks do the same.
+// Messages of 3; copies of a stage are reduced in 4 each; norm 2.
+//
+//   r0  0F0 [0,10)  0F1 [10,20)  1F2 [20,30)  (1B2;1F3) [30,60)  0B0 [63,83)  1B3 [83,103)  0B1 [106,126)
+//       copies [126,134)  norm [134,136)  update [136,141)
+//
+// The gradient of 1B0 leaves r1 at the end of its block, 60; 1B1's at 103. Apart, B and F of the block end at 50 and
+// 60, the gradient is there at 53, and 0B0 starts at 60: [60,80) [80,100) [103,123), 3 less in all.
+TEST(TrainingTimelines, FusedBlocksAndCopiesOfTheModel) {
+  ConstantCosts costs = Costs(2);
+  costs.message = 3;
+  costs.copies_reduction = 4;
+  costs.norm_barrier = 2;
+  const RunShape shape = {.pp = 2, .micro_batches = 4, .group_size = 2};
+  const v1::Run fused = RunOfTable(shape,
+                                   "0F0,0F1,1F2,(1B2;1F3)OVERLAP_F_B,0B0,1B3,0B1\n"
+                                   "0F2,0F3,1F0,(1B0;1F1)OVERLAP_F_B,0B2,1B1,0B3\n");
+  const TimeByClass each = Classes({{kCompute, 120}, {kExposedPp, 6}, {kExposedDp, 10}, {kOptimizer, 5}});
+  ExpectTimeline(fused, costs, 141, {{0, each}, {1, each}});
+  const v1::Run apart = RunOfTable(shape, "0F0,0F1,1F2,1B2,1F3,0B0,1B3,0B1\n0F2,0F3,1F0,1B0,1F1,0B2,1B1,0B3\n");
+  const TimeByClass less = Classes({{kCompute, 120}, {kExposedPp, 3}, {kExposedDp, 10}, {kOptimizer, 5}});
+  ExpectTimeline(apart, costs, 138, {{0, less}, {1, less}});
 }
 
 }  // namespace
