@@ -113,6 +113,19 @@ struct ScheduleEvalArguments {
 // Exit code 1 where the table deadlocks.
 int ScheduleEval(const ScheduleEvalArguments& arguments);
 
+// Costs are those of a rank's share of a micro-batch: one stage of a loop, two of a V.
+struct ScheduleOptimizeArguments {
+  std::int32_t ranks = 4;
+  std::int32_t micro_batches = 8;
+  std::string memory_limit;  // empty: none
+  std::string objective = "makespan";
+  std::string placement = "all";
+  std::int64_t effort = 400;  // in millions of passes
+  ScheduleView view;
+};
+// 128 + the signal where one ended the search early: the best order so far is written all the same.
+int ScheduleOptimize(const ScheduleOptimizeArguments& arguments);
+
 struct CalibrateImportArguments {
   std::string gemm_csv;
   std::string attention_csv;

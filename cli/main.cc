@@ -15,6 +15,7 @@ using orrery::cli::CalibrateImportArguments;
 using orrery::cli::CalibrateShowArguments;
 using orrery::cli::MemoryArguments;
 using orrery::cli::ScheduleEvalArguments;
+using orrery::cli::ScheduleOptimizeArguments;
 using orrery::cli::ScheduleShowArguments;
 using orrery::cli::ScheduleView;
 using orrery::cli::SimulateArguments;
@@ -96,10 +97,11 @@ struct ScheduleCommands {
   std::string list_output;
   ScheduleShowArguments show;
   ScheduleEvalArguments eval;
+  ScheduleOptimizeArguments optimize;
 
   void Add(CLI::App* app, int* code) {
     CLI::App* schedule =
-        app->add_subcommand("schedule", "Pipeline schedules: list, show, evaluate (docs/schedules.md)");
+        app->add_subcommand("schedule", "Pipeline schedules: list, show, evaluate, optimize (docs/schedules.md)");
     schedule->require_subcommand(1);
     CLI::App* list_command = schedule->add_subcommand("list", "Print the schedules that can be generated");
     list_command->add_flag("--json", list_json, "Print JSON");
@@ -116,6 +118,27 @@ struct ScheduleCommands {
         ->type_name("FILE");
     AddView(eval_command, &eval.view);
     eval_command->callback([this, code] { *code = orrery::cli::ScheduleEval(eval); });
+    CLI::App* optimize_command = schedule->add_subcommand(
+        "optimize", "Search the best order under a memory limit; print a bound that none can beat");
+    AddOptimizeParameters(optimize_command);
+    AddView(optimize_command, &optimize.view);
+    optimize_command->callback([this, code] { *code = orrery::cli::ScheduleOptimize(optimize); });
+  }
+
+  void AddOptimizeParameters(CLI::App* command) {
+    command->add_option("--ranks", optimize.ranks, "Pipeline ranks; default: 4")->check(CLI::Range(1, 1 << 14));
+    command->add_option("--microbatches", optimize.micro_batches, "Micro-batches; default: 8")
+        ->check(CLI::Range(1, 1 << 14));
+    command
+        ->add_option("--memory-limit", optimize.memory_limit,
+                     "Micro-batches whose activations a rank may hold (M_B); default: no limit")
+        ->type_name("NUMBER");
+    command->add_option("--objective", optimize.objective,
+                        "makespan, or span: last end - first start of the rank with the longest; default: makespan");
+    command->add_option("--placement", optimize.placement,
+                        "loop (one stage per rank), v (two of half the cost) or all; default: all");
+    command->add_option("--effort", optimize.effort, "Million passes that are timed or bounded; default: 400")
+        ->check(CLI::Range(0, 1'000'000));
   }
 
   void AddShowParameters(CLI::App* command) {

@@ -9,15 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/decimal.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "reports/schedule_picture.h"
-#include "reports/schedule_report.h"
+#include "cli/schedule_view.h"
 #include "schedules/family.h"
 #include "schedules/text/table.h"
 #include "sim/pipeline/cost_text.h"
@@ -29,54 +26,7 @@ namespace {
 using schedules::Family;
 using schedules::Schedule;
 
-constexpr std::int64_t kLargestTable = 256 << 20;  // bytes
-constexpr const char* kFormats[] = {"text", "torch-csv", "torch-comms-csv", "json", "svg"};
-
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
-
-// What is shown of a schedule, and at which costs.
-struct Shown {
-  std::string name;
-  Schedule schedule;
-  pipeline::Costs costs;
-};
-
-absl::Status CheckFormat(const ScheduleView& view) {
-  const std::vector<std::string> formats(std::begin(kFormats), std::end(kFormats));
-  if (std::find(formats.begin(), formats.end(), view.format) == formats.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("--format ", view.format, ": no such format; allowed: ",
-                                                   absl::StrJoin(formats, ", "), DidYouMean(view.format, formats)));
-  }
-  if (view.json && view.format != "text" && view.format != "json") {
-    return absl::InvalidArgumentError(absl::StrCat("--json with --format ", view.format, "; allowed: one of the two"));
-  }
-  return absl::OkStatus();
-}
-
-struct Prices {
-  pipeline::GivenCosts given;
-  std::vector<schedules::PassCosts> stages;
-};
-
-absl::StatusOr<Prices> PricesOf(const ScheduleView& view) {
-  Prices prices;
-  const absl::StatusOr<pipeline::GivenCosts> given = pipeline::ParseCosts(view.costs);
-  if (!given.ok()) return absl::InvalidArgumentError(absl::StrCat("--costs: ", given.status().message()));
-  prices.given = *given;
-  if (view.stage_costs.empty()) return prices;
-  if (prices.given.backward.has_value()) {
-    return absl::InvalidArgumentError("--costs: B beside --stage-costs, which has I and W; allowed: without B");
-  }
-  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(view.stage_costs, kLargestTable));
-  ABSL_ASSIGN_OR_RETURN(prices.stages, pipeline::ReadStageCosts(text, view.stage_costs));
-  return prices;
-}
-
-absl::Status NeedsInputAndWeight(std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("--costs: B alone, but ", View(what),
-                   " splits the backward pass; allowed: I and W in place of B, as in F=1,I=1,W=1"));
-}
 
 absl::StatusOr<pipeline::Costs> CostsFor(const Schedule& schedule, const Prices& prices, std::string_view name) {
   if (prices.given.backward.has_value() && pipeline::NeedsSplit(schedule)) return NeedsInputAndWeight(name);
@@ -118,49 +68,35 @@ absl::StatusOr<Shown> Generated(const ScheduleShowArguments& arguments) {
   }
   parameters.chunks = arguments.chunks > 0 ? arguments.chunks : ChunksOf(*family, parameters);
   ABSL_RETURN_IF_ERROR(family->check(parameters));
-  ABSL_ASSIGN_OR_RETURN(Schedule schedule, family->generate(parameters));
-  ABSL_ASSIGN_OR_RETURN(pipeline::Costs own, CostsFor(schedule, prices, arguments.family));
-  return Shown{arguments.family, std::move(schedule), std::move(own)};
+  absl::StatusOr<Schedule> schedule = family->generate(parameters);
+  if (absl::IsResourceExhausted(schedule.status()) && !arguments.memory_limit.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--memory-limit ", arguments.memory_limit, ": ",
+                                                   schedule.status().message(), "; one activation is ",
+                                                   costs.memory.forward, " of this unit"));
+  }
+  ABSL_RETURN_IF_ERROR(schedule.status());
+  ABSL_ASSIGN_OR_RETURN(pipeline::Costs own, CostsFor(*schedule, prices, arguments.family));
+  return Shown{arguments.family, *std::move(schedule), std::move(own)};
 }
 
 absl::StatusOr<Shown> Read(const ScheduleEvalArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const Prices prices, PricesOf(arguments.view));
-  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.table, kLargestTable));
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.table, kLargestScheduleTable));
   ABSL_ASSIGN_OR_RETURN(Schedule schedule, schedules::ReadTable(text, arguments.table));
   ABSL_ASSIGN_OR_RETURN(pipeline::Costs costs, CostsFor(schedule, prices, "the table"));
   return Shown{arguments.table, std::move(schedule), std::move(costs)};
 }
 
-absl::StatusOr<std::string> Render(const Shown& shown, const ScheduleView& view) {
-  const bool picture = view.format == "svg" || (view.format == "text" && !view.json);
-  ABSL_ASSIGN_OR_RETURN(const pipeline::Evaluation evaluation,
-                        pipeline::Evaluate(shown.schedule, shown.costs, {.spans = picture}));
-  if (view.json || view.format == "json") {
-    return reports::ScheduleReportJson(shown.name, shown.schedule, shown.costs, evaluation);
-  }
-  if (view.format == "torch-csv") return schedules::WriteTable(shown.schedule);
-  if (view.format == "torch-comms-csv") return schedules::WriteLoweredTable(shown.schedule);
-  reports::SchedulePictureOptions options{.name = shown.name};
-  options.unit = kDecimalOne;
-  options.memory_unit = shown.costs.memory.forward;
-  options.memory_unit_name = "M_B";
-  if (view.format == "svg") return reports::ScheduleSvg(shown.schedule, shown.costs, evaluation, options);
-  ABSL_ASSIGN_OR_RETURN(const std::string lines,
-                        reports::ScheduleText(shown.schedule, shown.costs, evaluation, options));
-  return absl::StrCat(lines, "\n", reports::ScheduleFigures(shown.schedule, shown.costs, evaluation));
-}
-
 // A schedule that deadlocks is an answer: the cycle is printed where the figures would stand.
-int Answer(const absl::StatusOr<Shown>& shown, const ScheduleView& view) {
-  if (!shown.ok()) return Fail(shown.status());
-  const absl::StatusOr<std::string> text = Render(*shown, view);
+int Answer(const std::string& name, const absl::StatusOr<Shown>& shown, const ScheduleView& view) {
+  const absl::StatusOr<std::string> text = shown.ok() ? Render(*shown, view) : shown.status();
   const bool deadlocks = absl::IsFailedPrecondition(text.status());
   if (!text.ok() && !deadlocks) return Fail(text.status());
   std::string output;
   if (!deadlocks) {
     output = *text;
   } else if (view.json || view.format == "json") {
-    const nlohmann::ordered_json json = {{"name", shown->name}, {"deadlock", std::string(text.status().message())}};
+    const nlohmann::ordered_json json = {{"name", name}, {"deadlock", std::string(text.status().message())}};
     output = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   } else {
     output = absl::StrCat(text.status().message(), "\n");
@@ -200,12 +136,12 @@ int ScheduleList(bool as_json, const std::string& output) {
 
 int ScheduleShow(const ScheduleShowArguments& arguments) {
   if (const absl::Status format = CheckFormat(arguments.view); !format.ok()) return Fail(format);
-  return Answer(Generated(arguments), arguments.view);
+  return Answer(arguments.family, Generated(arguments), arguments.view);
 }
 
 int ScheduleEval(const ScheduleEvalArguments& arguments) {
   if (const absl::Status format = CheckFormat(arguments.view); !format.ok()) return Fail(format);
-  return Answer(Read(arguments), arguments.view);
+  return Answer(arguments.table, Read(arguments), arguments.view);
 }
 
 }  // namespace orrery::cli

@@ -1,6 +1,9 @@
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +24,7 @@
 #include "validation/kernels.h"
 #include "validation/memory.h"
 #include "validation/runs.h"
+#include "validation/schedules.h"
 
 namespace orrery::cli {
 namespace {
@@ -81,6 +85,9 @@ absl::StatusOr<validation::Report> MemoryReport(const CsvTable& table, const Req
       progress);
 }
 
+constexpr char kSchedules[] = "schedules";
+
+// All other kinds.
 struct Kind {
   const char* name;
   absl::StatusOr<validation::Report> (*report)(const CsvTable&, const Request&, Progress&);
@@ -94,8 +101,26 @@ absl::StatusOr<const Kind*> FindKind(const std::string& name) {
     if (name == kind.name) return &kind;
     names.emplace_back(kind.name);
   }
+  names.emplace_back(kSchedules);
   return absl::InvalidArgumentError(absl::StrCat(
       "validate ", name, ": no such kind of record; allowed: ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
+}
+
+// Thresholds that say nothing of the kind must not seem to pass.
+absl::Status CheckThresholds(const ValidateArguments& arguments) {
+  const bool schedules = arguments.kind == kSchedules;
+  for (const auto& [option, given] :
+       {std::pair{"--max-median", &arguments.max_median}, {"--max-p90", &arguments.max_p90}}) {
+    if (schedules && given->has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, ": schedules are the same or not; allowed: --max-mismatches"));
+    }
+  }
+  if (!schedules && arguments.max_mismatches.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("--max-mismatches: of schedules only; allowed with ", arguments.kind,
+                                                   ": --max-median, --max-p90"));
+  }
+  return absl::OkStatus();
 }
 
 // What is written must not be what is read, or written twice.
@@ -115,21 +140,61 @@ absl::Status CheckFiles(const ValidateArguments& arguments) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<CsvTable> ReadRecord(const ValidateArguments& arguments) {
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.file, kLargestTable));
+  return CsvTable::Parse(text, arguments.file);
+}
+
+int ThreadsOf(const ValidateArguments& arguments) {
+  return arguments.threads > 0 ? arguments.threads : HardwareThreads();
+}
+
 absl::StatusOr<validation::Report> MakeReport(const ValidateArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const Kind* const kind, FindKind(arguments.kind));
   if (!arguments.expected_errors.empty() && arguments.kind != "runs") {
     return absl::InvalidArgumentError(
         absl::StrCat("--expected-errors: errors of ", arguments.kind, " belong to no run; allowed: with kind runs"));
   }
-  Request request{.load = LoadOptionsOf(arguments.spec_path, {}),
-                  .where = {},
-                  .by = arguments.by,
-                  .threads = arguments.threads > 0 ? arguments.threads : HardwareThreads()};
+  Request request{
+      .load = LoadOptionsOf(arguments.spec_path, {}), .where = {}, .by = arguments.by, .threads = ThreadsOf(arguments)};
   ABSL_ASSIGN_OR_RETURN(request.where, ConditionsOf(arguments));
-  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.file, kLargestTable));
-  ABSL_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Parse(text, arguments.file));
+  ABSL_ASSIGN_OR_RETURN(const CsvTable table, ReadRecord(arguments));
   TerminalProgress progress;
   return kind->report(table, request, progress);
+}
+
+absl::StatusOr<validation::ScheduleReport> MakeScheduleReport(const ValidateArguments& arguments) {
+  validation::SchedulesOptions options;
+  options.threads = ThreadsOf(arguments);
+  if (!arguments.by.empty()) options.group_column = arguments.by;
+  ABSL_ASSIGN_OR_RETURN(options.where, ConditionsOf(arguments));
+  ABSL_ASSIGN_OR_RETURN(const CsvTable table, ReadRecord(arguments));
+  TerminalProgress progress;
+  return validation::ValidateSchedules(table, options, progress);
+}
+
+int ValidateSchedules(const ValidateArguments& arguments) {
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (const std::optional<std::string>& given = arguments.max_mismatches; given.has_value()) {
+    const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), most);
+    if (error != std::errc() || end != given->data() + given->size() || most < 0) {
+      return Fail(absl::InvalidArgumentError(
+          absl::StrCat("--max-mismatches: \"", *given, "\"; allowed: a whole number of 0 and more")));
+    }
+  }
+  if (!arguments.expected_errors.empty()) {
+    return Fail(absl::InvalidArgumentError("--expected-errors: schedules have no errors; allowed: with kind runs"));
+  }
+  const absl::StatusOr<validation::ScheduleReport> report = MakeScheduleReport(arguments);
+  if (!report.ok()) return Fail(report.status());
+  const std::string text = arguments.json  ? validation::ScheduleReportJson(*report)
+                           : arguments.csv ? validation::ScheduleReportCsv(*report)
+                                           : validation::ScheduleReportText(*report);
+  if (const absl::Status written = Write(text, arguments.output); !written.ok()) return Fail(written);
+  const std::int64_t mismatches = report->Mismatches();
+  if (mismatches > most) Warn(absl::StrCat("--max-mismatches: ", mismatches, " exceed ", most));
+  const bool nothing_compared = report->All().refused == report->All().rows;
+  return mismatches > most || nothing_compared ? kAnswerIsNo : kDone;
 }
 
 }  // namespace
@@ -141,7 +206,9 @@ int Validate(const ValidateArguments& arguments) {
     const absl::StatusOr<bool> readable = Exceeds(option, *given, 0);
     if (!readable.ok()) return Fail(readable.status());
   }
+  if (const absl::Status fitting = CheckThresholds(arguments); !fitting.ok()) return Fail(fitting);
   if (const absl::Status files = CheckFiles(arguments); !files.ok()) return Fail(files);
+  if (arguments.kind == kSchedules) return ValidateSchedules(arguments);
   const absl::StatusOr<validation::Report> report = MakeReport(arguments);
   if (!report.ok()) return Fail(report.status());
   const std::string text = arguments.json  ? validation::ReportJson(*report)

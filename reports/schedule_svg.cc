@@ -203,7 +203,7 @@ void Picture::DrawLegend() {
     name(absl::StrCat(std::string(1, schedules::Letter(kind)), " ", std::string(ActionName(kind))));
   }
   if (chunks > 1) {
-    x -= 16 * kPx;
+    x -= 11 * kPx;
     name(absl::StrCat("(light to dark: chunk 0 to ", chunks - 1, ")"));
   }
   if (schedule_.placement.pipelines() > 1) {

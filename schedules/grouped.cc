@@ -49,7 +49,7 @@ const Family kGrouped = {
     "Wan et al., PipeOffload, ICML 2025 (arXiv 2503.01328); zero-bubble-pipeline-parallelism group_interleaved_1f1b",
     "half of the ranks <= group size <= ranks; any number of micro-batches",
     "idle (p-1)(F+I)/v, F and I of the rank's share, where N = p divides m; (v-1)(p-N)F/v more for F = I = W "
-    "where N divides m >= 2p; peak ((v-1)N + p)/v",
+    "where N divides m; peak ((v-1)N + p)/v",
     &Check,
     &GenerateOrder,
 };

@@ -59,14 +59,30 @@ std::int64_t MemoryLimit(const Parameters& parameters, std::int64_t otherwise) {
   return parameters.planning.memory_limit > 0 ? parameters.planning.memory_limit : otherwise;
 }
 
+std::int64_t RoundTripBound(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit) {
+  const PlanningCosts& planning = parameters.planning;
+  const std::int64_t held = planning.memory.forward == 0 ? kNever : memory_limit / planning.memory.forward;
+  std::vector<std::int64_t> round_trips(static_cast<std::size_t>(placement.ranks()));  // of all chunks of a rank
+  std::int64_t round_trip = 0;
+  for (std::int32_t stage = placement.stages() - 1; stage >= 0; --stage) {
+    const PassCosts& costs = planning.Of(stage);
+    const std::int32_t rank = placement.PlaceOf(stage).rank;
+    const bool last = stage + 1 == placement.stages();
+    if (!last && placement.PlaceOf(stage + 1).rank != rank) round_trip += 2 * planning.latency;
+    round_trip += costs.forward + costs.input_gradient;
+    round_trips[static_cast<std::size_t>(rank)] += round_trip;
+  }
+  const std::int64_t longest = *std::max_element(round_trips.begin(), round_trips.end());
+  return held == 0 ? kNever : longest * parameters.micro_batches / held;
+}
+
 absl::Status TooLittleMemory(std::string_view family, std::int64_t limit, std::int64_t smallest,
                              std::string_view reason) {
   return absl::ResourceExhaustedError(absl::StrCat(View(family), ": planning.memory_limit = ", limit,
                                                    ", the smallest that works is ", smallest, ": ", View(reason)));
 }
 
-Plan::Plan(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit,
-           std::int64_t span_bound)
+Plan::Plan(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit, std::int64_t span_bound)
     : placement_(&placement),
       ranks_(placement.ranks()),
       chunks_(placement.chunks()),
@@ -135,7 +151,8 @@ void Plan::Run(std::int32_t rank, ActionKind kind, std::int32_t chunk, std::int6
 void Plan::Put(std::int32_t rank, ActionKind kind, std::int32_t chunk, std::int64_t earliest) {
   const bool forward = kind == ActionKind::kForward;
   const std::int32_t k = Count(rank, kind, chunk);
-  Run(rank, kind, chunk, std::max(earliest, Arrival(rank, kind, chunk)), forward ? memory_.forward : memory_.weight - memory_.forward);
+  Run(rank, kind, chunk, std::max(earliest, Arrival(rank, kind, chunk)),
+      forward ? memory_.forward : memory_.weight - memory_.forward);
   End(forward, placement_->StageOf(rank, chunk), k) = Clock(rank);
   if (!forward) gradients_[At(rank)].push_back(static_cast<std::uint8_t>(chunk));
 }

@@ -29,6 +29,10 @@ absl::Status CheckPlanning(std::string_view family, const Parameters& parameters
 // The limit a family plans with: planning.memory_limit, or `otherwise` where that is 0.
 std::int64_t MemoryLimit(const Parameters& parameters, std::int64_t otherwise);
 
+// No order of one pipeline within the limit has a shorter longest span: the first pass of a micro-batch through a chunk
+// holds its activation until its I, which comes from the last stage; how many fit at a time is limited.
+std::int64_t RoundTripBound(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit);
+
 // RESOURCE_EXHAUSTED that names the smallest limit that works.
 absl::Status TooLittleMemory(std::string_view family, std::int64_t limit, std::int64_t smallest,
                              std::string_view reason);

@@ -1,10 +1,10 @@
 // Adaptive V: chunks in a V, a building block searched for the planned costs and the memory limit.
 //
-// The passes of a micro-batch are uniform along the ranks (v_building_block.h): from one rank to the next F0 and I1 take
-// d slots, F1 and I0 one. A block is thus the slots of F1, I1, I0 after F0 on the first rank, modulo the period, and d,
-// of which there may be two, the larger on the ranks before a change point. Every block is repeated and tightened, and
-// its F's and I's are timed with the planned costs; W's as the block has them, or only where memory demands them or the
-// rank would wait. The shortest span within the limit is kept.
+// The passes of a micro-batch are uniform along the ranks (v_building_block.h): from one rank to the next F0 and I1
+// take d slots, F1 and I0 one. A block is thus the slots of F1, I1, I0 after F0 on the first rank, modulo the period,
+// and d, of which there may be two, the larger on the ranks before a change point. Every block is repeated and
+// tightened, and its F's and I's are timed with the planned costs; W's as the block has them, or only where memory
+// demands them or the rank would wait. The shortest span within the limit is kept.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -34,10 +34,14 @@ constexpr std::int32_t kMostChanges = 16;  // change points that are tried, spre
 // Passes that the search may place, about 100 ms: an equal share for every peak of blocks, whatever the limit, so that
 // more memory only adds orders. Beyond about 30,000 passes in all, where the share is less than one block, the blocks
 // with the highest peaks come first and the search may end before the others.
-constexpr std::int64_t kMostPasses = 2'500'000;
+constexpr std::int64_t kMostPasses = 2'000'000;
+// And so many from one limit down to smaller ones.
+constexpr std::int64_t kMostPassesDown = kMostPasses / 16;
 // What is done with a block and with a guide takes as long as placing all passes so many times.
 constexpr std::int64_t kPlansPerBlock = 15;
 constexpr std::int64_t kPlansPerGuide = 24;
+// A pass placed by events against one placed in order.
+constexpr std::int64_t kCostOfGuidedPass = 8;
 
 constexpr std::array<OrderRules, 5> kOrderRules = {
     {{true, false, false}, {false, false, false}, {false, true, false}, {false, false, true}, {false, true, true}}};
@@ -167,12 +171,15 @@ class Search {
     const std::int64_t chunks = chunk == 0 ? kNever : limit_ / chunk;
     const bool small = kPlansPerGuide * SizeOfPlan() <= kMostPasses / 8;
     const Schedule one_by_one = OneByOne();
-    TryOrder(one_by_one);
-    if (small) TryGuide(one_by_one);
-    if (chunks >= 2 * parameters_.ranks) TryGreedy(small);
-    const std::int64_t before = placed_;
+    if (chunks >= std::int64_t{2} * parameters_.ranks) TryGreedy(small);
+    if (small) {
+      TryGuide(one_by_one);
+      TryOrder(one_by_one);
+    }
     TryBlocks(chunks);
-    if (!small && placed_ == before) Descend([&](Plan& plan) { return PlaceGuided(one_by_one, {true, true}, plan); });
+    if (!small && !best_) {
+      Descend([&](Plan& plan) { return PlaceGuided(one_by_one, {true, true}, plan); }, kCostOfGuidedPass);
+    }
   }
 
   void TryBlocks(std::int64_t chunks) {
@@ -239,23 +246,29 @@ class Search {
 
   void TryGuide(const Schedule& schedule) {
     for (const GuidedRules& rules : kGuidedRules) {
-      Descend([&](Plan& plan) { return PlaceGuided(schedule, rules, plan); });
+      Descend([&](Plan& plan) { return PlaceGuided(schedule, rules, plan); }, kCostOfGuidedPass);
     }
   }
 
   // At the limit, and since it decides what goes when, at all smaller ones: limits between a plan's tight one and its
   // own give the same plan. So more memory never means a longer span.
   template <typename Place>
-  void Descend(const Place& place) {
-    bool possible = true;
-    for (std::int64_t limit = limit_; possible && limit >= 2 * parameters_.planning.memory.forward;) {
+  void Descend(const Place& place, std::int64_t cost_of_pass = 1) {
+    std::int64_t spent = 0;
+    for (std::int64_t limit = limit_; IsWorthwhile(limit) && (!best_ || spent < kMostPassesDown);) {
       Plan plan(placement_, parameters_, limit, best_ ? best_->LongestSpan() : kNever);
       const bool better = place(plan);
-      placed_ += plan.Placed();
+      spent += cost_of_pass * plan.Placed();
+      if (!better && !plan.Hopeless()) break;
       limit = plan.TightLimit() - 1;
-      possible = better || plan.Hopeless();
       if (better) best_ = std::move(plan);
     }
+    placed_ += spent;
+  }
+
+  bool IsWorthwhile(std::int64_t limit) const {
+    return limit >= 2 * parameters_.planning.memory.forward &&
+           !(best_ && RoundTripBound(placement_, parameters_, limit) >= best_->LongestSpan());
   }
 
   const Parameters& parameters_;

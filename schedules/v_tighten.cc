@@ -207,9 +207,7 @@ class Slots {
   }
 
   // Slots of passes so far.
-  void Reset() {
-    at_.assign(rows_.size() * kKinds, {});
-  }
+  void Reset() { at_.assign(rows_.size() * kKinds, {}); }
   std::vector<std::int32_t>& Of(std::int32_t rank, Pass pass) { return at_[At(rank) * kKinds + pass]; }
   void Record(std::int32_t rank, Pass pass, std::int32_t slot) { Of(rank, pass).push_back(slot); }
 

@@ -35,10 +35,14 @@ class InOrder {
 
   bool Run() {
     bool complete = false;
+    bool down = false;
     for (bool placed = true; placed && !plan_.Hopeless();) {
       placed = false;
       complete = true;
-      for (std::int32_t rank = 0; rank < plan_.ranks(); ++rank) {
+      // A micro-batch goes down the V and up again.
+      down = !down;
+      for (std::int32_t i = 0; i < plan_.ranks(); ++i) {
+        const std::int32_t rank = down ? i : plan_.ranks() - 1 - i;
         while (Place(rank)) placed = true;
         complete &= State(rank).next == Order(rank).size();
       }
@@ -132,13 +136,13 @@ class InOrder {
 class Guided {
  public:
   Guided(const Schedule& guide, const GuidedRules& rules, Plan& plan)
-      : rules_(rules), plan_(plan), positions_(guide.order.size()) {
+      : rules_(rules), plan_(plan), positions_(guide.order.size()), pending_(guide.order.size(), kNever) {
     for (std::size_t rank = 0; rank < positions_.size(); ++rank) {
       for (std::size_t i = 0; i < guide.order[rank].size(); ++i) {
         const Action& action = guide.order[rank][i];
         if (action.kind != kW) positions_[rank][IndexOf(action)].push_back(i);
       }
-      wakes_.emplace(0, static_cast<std::int32_t>(rank));
+      WakeAt(0, static_cast<std::int32_t>(rank));
     }
   }
 
@@ -146,8 +150,10 @@ class Guided {
     while (!wakes_.empty() && !plan_.Hopeless()) {
       const auto [time, rank] = wakes_.top();
       wakes_.pop();
-      // Another wake is set for the end of what it runs.
-      if (plan_.Clock(rank) <= time) Decide(time, rank);
+      std::int64_t& pending = pending_[static_cast<std::size_t>(rank)];
+      if (time != pending) continue;
+      pending = kNever;
+      Decide(time, rank);
     }
     return !plan_.Hopeless();
   }
@@ -155,11 +161,22 @@ class Guided {
  private:
   using Wake = std::pair<std::int64_t, std::int32_t>;  // time, rank
 
-  // The pass that the rank should take at `time`, if there is one, and when the next input after `time` arrives.
+  // The pass that the rank should take at `time`, if there is one; when the input that it waits for arrives, and when
+  // the next one after `time`.
   struct Options {
     std::optional<PassKind> pass;
+    std::int64_t awaited = kNever;
     std::int64_t next_arrival = kNever;
   };
+
+  // The earliest wake of a rank is enough: it looks at all that has arrived, and for what comes next.
+  void WakeAt(std::int64_t time, std::int32_t rank) {
+    std::int64_t& pending = pending_[static_cast<std::size_t>(rank)];
+    const std::int64_t free = std::max(time, plan_.Clock(rank));
+    if (free >= pending) return;
+    pending = free;
+    wakes_.emplace(free, rank);
+  }
 
   Options Survey(std::int64_t time, std::int32_t rank) {
     Options options;
@@ -185,10 +202,11 @@ class Guided {
         }
       }
     }
+    options.awaited = options.next_arrival;
     if (options.pass && !rules_.overtake && late_arrival != kNever && first_late < first &&
         time + plan_.Cost(rank, options.pass->kind, options.pass->chunk) > late_arrival) {
       options.pass.reset();
-      options.next_arrival = late_arrival;
+      options.awaited = late_arrival;
     }
     return options;
   }
@@ -206,28 +224,29 @@ class Guided {
     const Options options = Survey(time, rank);
     if (options.pass && (options.pass->kind == kI || plan_.FitsForward(rank))) {
       Take(rank, *options.pass, time);
-    } else if (plan_.HasWeight(rank) && (options.pass || rules_.fill_every_gap ||
-                                         options.next_arrival - time >= plan_.WeightCost(rank))) {
+    } else if (plan_.HasWeight(rank) &&
+               (options.pass || rules_.fill_every_gap || options.awaited - time >= plan_.WeightCost(rank))) {
       plan_.PutWeight(rank, time);
-      wakes_.emplace(plan_.Clock(rank), rank);
+      WakeAt(plan_.Clock(rank), rank);
     } else if (options.next_arrival != kNever) {
-      wakes_.emplace(options.next_arrival, rank);
+      WakeAt(options.next_arrival, rank);
     }
   }
 
   void Take(std::int32_t rank, const PassKind& pass, std::int64_t time) {
     plan_.Put(rank, pass.kind, pass.chunk, time);
-    wakes_.emplace(plan_.Clock(rank), rank);
+    WakeAt(plan_.Clock(rank), rank);
     // Whoever waits for it: the neighbour that way, or the rank itself at a turn of the V.
     const bool down = (pass.kind == kF) == (pass.chunk == 0);
     const std::int32_t neighbour = down ? rank + 1 : rank - 1;
-    if (neighbour >= 0 && neighbour < plan_.ranks()) wakes_.emplace(plan_.Clock(rank) + plan_.latency(), neighbour);
+    if (neighbour >= 0 && neighbour < plan_.ranks()) WakeAt(plan_.Clock(rank) + plan_.latency(), neighbour);
   }
 
   const GuidedRules rules_;
   Plan& plan_;
   std::vector<std::array<std::vector<std::size_t>, 4>> positions_;  // by rank: of kPasses, by micro-batch
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
+  std::vector<std::int64_t> pending_;  // by rank: its earliest wake
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ class Search {
 
   // The published order is kept unless another one is shorter.
   Plan Run() {
+    OfferPublished();
     const std::int64_t size = std::int64_t{parameters_.ranks} * parameters_.micro_batches;
     for (const ZbChoices& choices : AllZbChoices()) DescendLimits(choices);
     if (size <= kMostMovable) MoveAtAllLimits();
@@ -51,13 +52,13 @@ class Search {
   }
 
  private:
-  // No order within `limit` has a shorter span: before the first I of a rank returns, it has only the F's to run that it
-  // can hold.
+  // No order within `limit` has a shorter span: see RoundTripBound; and before the first I of a rank returns, it has
+  // only the F's to run that it can hold.
   std::int64_t SpanBound(std::int64_t limit) const {
     const PlanningCosts& planning = parameters_.planning;
     const std::int64_t m = parameters_.micro_batches;
     const std::int64_t held = planning.memory.forward == 0 ? m : std::min(m, limit / planning.memory.forward);
-    std::int64_t bound = 0;
+    std::int64_t bound = RoundTripBound(placement_, parameters_, limit);
     std::int64_t round_trip = 0;
     for (std::int32_t rank = parameters_.ranks - 1; rank >= 0; --rank) {
       const PassCosts& costs = planning.Of(rank);
@@ -66,6 +67,17 @@ class Search {
       round_trip += costs.forward + costs.input_gradient + 2 * planning.latency;
     }
     return bound;
+  }
+
+  // The published orders at all smaller limits, too: with less memory they may hold more micro-batches.
+  void OfferPublished() {
+    for (std::int64_t limit = best_.TightLimit() - 1; IsWorthwhile(limit) && placed_ < kMostPasses / 4;) {
+      Plan plan = PlanZeroBubble(placement_, parameters_, limit);
+      placed_ += static_cast<std::int64_t>(AllZbChoices().size()) * plan.Placed();
+      most_activations_ = std::max(most_activations_, plan.PeakActivations());
+      limit = plan.TightLimit() - 1;
+      Offer(std::move(plan));
+    }
   }
 
   void Offer(Plan plan) {
@@ -105,8 +117,8 @@ class Search {
   const Placement placement_;
   const std::int64_t limit_;
   Plan best_;
-  // Of the published order: a shorter one must not hold more micro-batches either.
-  const std::int32_t most_activations_;
+  // Of the published orders: a shorter one must not hold more micro-batches either.
+  std::int32_t most_activations_;
   std::int64_t placed_ = 0;
 };
 

@@ -151,8 +151,7 @@ ZbResult PlanZeroBubble(const Placement& placement, const Parameters& parameters
 Plan PlanZeroBubble(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit) {
   std::optional<Plan> best;
   for (const ZbChoices& choices : AllZbChoices()) {
-    ZbResult result =
-        PlanZeroBubble(placement, parameters, memory_limit, best ? best->LongestSpan() : kNever, choices);
+    ZbResult result = PlanZeroBubble(placement, parameters, memory_limit, best ? best->LongestSpan() : kNever, choices);
     if (result.complete) best = std::move(result.plan);
   }
   return *std::move(best);

@@ -80,7 +80,7 @@ const Family kZbV = {
     "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 6; the fixed order of "
     "PyTorch's ScheduleZBVZeroBubble",
     "two stages per rank; any number of micro-batches, with fewer than 2p-1 the order for 2p-1 without the others",
-    "idle (p-1)max(I, 2(I-W)) and span bubble 2(p-1)(I-W) with the costs of one stage, for W <= F <= I and m >= 2p; "
+    "idle (p-1)max(I, 2(I-W)) and span bubble 2(p-1)(I-W) with the costs of one stage, for W <= F <= I and m >= 2p-1; "
     "peak p",
     &Check,
     &GenerateOrder,

@@ -3,9 +3,9 @@
 // Warm-up: F's of the first chunk while the pipeline fills down the ranks, then of both in turn until every rank holds
 // as many activations as the one before. Then in rounds: every rank takes one I, of the first chunk where its input has
 // been placed, else of the second, and one F, of the second chunk where its input has been placed, else of the first.
-// W's go before them where memory demands it, where they end before the input arrives, and where waiting would make this
-// rank the one that has waited longest; the rest come last. A further pass may let every rank wait as long as it did in
-// the pass before, while that shortens the longest wait.
+// W's go before them where memory demands it, where they end before the input arrives, and where waiting would make
+// this rank the one that has waited longest; the rest come last. A further pass may let every rank wait as long as it
+// did in the pass before, while that shortens the longest wait.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -90,8 +90,7 @@ class Greedy {
   // Whether the rank has run fewer F than the one before, or is not ahead of it with the second chunk.
   bool IsBehind(std::int32_t rank) const {
     const std::int32_t before = plan_.Count(rank - 1, kF, 1);
-    return Taken(rank) < Taken(rank - 1) ||
-           (plan_.Count(rank, kF, 1) <= before && before < plan_.micro_batches());
+    return Taken(rank) < Taken(rank - 1) || (plan_.Count(rank, kF, 1) <= before && before < plan_.micro_batches());
   }
 
   bool Level() {
@@ -179,7 +178,7 @@ absl::Status Check(const Parameters& parameters) {
 }
 
 // Passes that the search may place, about 100 ms.
-constexpr std::int64_t kMostPasses = 2'500'000;
+constexpr std::int64_t kMostPasses = 1'500'000;
 
 class Search {
  public:
@@ -189,6 +188,9 @@ class Search {
   // At the limit and all smaller ones, so that more memory never means a longer span: limits between the tight one and
   // the one planned for give the same plan. Nothing where the rules come to no end at any of them.
   std::optional<Plan> Run(std::int64_t limit) {
+    // No rank ever holds more than both chunks of all micro-batches.
+    const std::int64_t chunk = parameters_.planning.memory.forward;
+    if (limit >= 2 * chunk * parameters_.micro_batches) limit = std::max(limit, 2 * chunk * parameters_.ranks);
     std::optional<Plan> best;
     for (const bool before_gradient : {true, false}) {
       for (const bool before_forward : {true, false}) {
@@ -197,7 +199,8 @@ class Search {
           std::optional<Plan> plan = PlanAt(next, {before_forward, before_gradient});
           if (plan && (!best || plan->LongestSpan() < best->LongestSpan())) best = std::move(plan);
           next = tight_limit_ - 1;
-        } while (next >= 2 * parameters_.planning.memory.forward && placed_ < kMostPasses && !(best && IsShortest(*best)));
+        } while (next >= 2 * parameters_.planning.memory.forward && placed_ < kMostPasses &&
+                 !(best && IsShortest(*best)));
       }
     }
     return best;
@@ -234,13 +237,23 @@ absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
   const std::int64_t chunk = parameters.planning.memory.forward;
   const std::int64_t full = 2 * std::int64_t{parameters.ranks} * chunk;
   const std::int64_t limit = MemoryLimit(parameters, full);
-  const std::optional<Plan> plan = Search(parameters).Run(limit);
+  Search search(parameters);
+  const std::optional<Plan> plan = search.Run(limit);
   if (plan) return plan->ToSchedule();
-  // In whole chunks.
-  std::int64_t smallest = limit / chunk * chunk;
-  do smallest += chunk;
-  while (smallest < full && !Search(parameters).Run(smallest));
-  return TooLittleMemory(kName, limit, smallest, "rank 0 fills up with 2p chunks, or all micro-batches; see v-auto");
+  // In whole chunks. What works at a limit works at every larger one.
+  std::int64_t low = limit / std::max<std::int64_t>(chunk, 1) + 1;
+  std::int64_t high = 2 * std::int64_t{std::min(parameters.ranks, parameters.micro_batches)};
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (search.Run(middle * chunk)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  const std::int64_t smallest = high * chunk;
+  return TooLittleMemory(kName, limit, smallest,
+                         "the greedy order fills up with about 2p chunks; v-auto works with fewer");
 }
 
 }  // namespace
@@ -251,7 +264,7 @@ const Family kZbVGreedy = {
     "activations.",
     "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 6; "
     "sail-sg/zero-bubble-pipeline-parallelism, zbv.py",
-    "two chunks per rank; any number of micro-batches; memory limit at least 2p chunks (default)",
+    "two chunks per rank; any number of micro-batches; memory limit at least min(2p, 2m) chunks (default: 2p)",
     "at F = I = W, no latency and m >= 2p: span bubble 0, idle p-1 chunk passes; peak 2p chunks",
     &Check,
     &GenerateOrder,

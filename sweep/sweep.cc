@@ -130,7 +130,7 @@ Row RowOf(const spec::BaseRun& base, const Points& points, std::int64_t index, c
 }
 
 absl::Status RunPoints(const spec::BaseRun& base, const Points& points, const Options& options,
-                 const std::function<absl::Status(const Row&)>& sink) {
+                       const std::function<absl::Status(const Row&)>& sink) {
   InOrder rows(options.first, sink);
   ParallelFor(points.size() - options.first, options.threads, [&](std::int64_t i) {
     const std::int64_t index = options.first + i;

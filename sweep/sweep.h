@@ -35,7 +35,7 @@ Row RowOf(const spec::BaseRun& base, const Points& points, std::int64_t index, c
 // sweep and is returned. CANCELLED where it was stopped before the last point; points that were begun are finished
 // first, and the rows passed on are those of all points up to one.
 absl::Status RunPoints(const spec::BaseRun& base, const Points& points, const Options& options,
-                 const std::function<absl::Status(const Row&)>& sink);
+                       const std::function<absl::Status(const Row&)>& sink);
 
 }  // namespace orrery::sweep
 

@@ -76,11 +76,10 @@ bool ReadFigures(const std::vector<std::string>& cells, Figures* figures) {
          (ReadDouble(cells[i], &figures->expected_error_p50) && ReadDouble(cells[i + 1], &figures->expected_error_p90));
 }
 
-std::optional<Row> RowOf(const std::vector<std::string>& cells, std::size_t fields) {
-  Row row;
-  const auto behind = cells.begin() + static_cast<std::ptrdiff_t>(fields);
-  row.fields.assign(cells.begin(), behind);
-  row.reason = behind[1];
+// Of the cells behind those of `fields`.
+std::optional<Row> RowOf(std::vector<std::string> fields, const std::vector<std::string>& cells) {
+  const auto behind = cells.begin() + static_cast<std::ptrdiff_t>(fields.size());
+  Row row{.fields = std::move(fields), .status = Status::kOk, .reason = behind[1], .figures = {}};
   for (const Status status : kStatuses) {
     if (behind[0] != NameOf(status)) continue;
     row.status = status;
@@ -162,7 +161,7 @@ std::string Table::Line(const Row& row) const {
   return format_ == Format::kCsv ? CsvLine(cells) : JsonLine(Columns(), cells, fields_.size());
 }
 
-absl::StatusOr<Row> Table::Parse(std::string_view line) const {
+absl::StatusOr<Row> Table::Parse(std::string_view line, std::vector<std::string> fields) const {
   const std::vector<std::string> columns = Columns();
   std::vector<std::string> cells;
   if (format_ == Format::kCsv) {
@@ -171,10 +170,11 @@ absl::StatusOr<Row> Table::Parse(std::string_view line) const {
   } else if (std::optional<std::vector<std::string>> found = CellsOfJson(line, columns); found.has_value()) {
     cells = *std::move(found);
   }
-  if (cells.size() == columns.size() && cells.back() == id_) {
-    if (std::optional<Row> row = RowOf(cells, fields_.size()); row.has_value()) return *std::move(row);
+  if (cells.size() == columns.size() && fields.size() == fields_.size()) {
+    std::optional<Row> row = RowOf(std::move(fields), cells);
+    if (row.has_value() && Line(*row) == std::string(line) + "\n") return *std::move(row);
   }
-  return absl::InvalidArgumentError("is no row of this sweep");
+  return absl::InvalidArgumentError("is no row of this sweep, or not of its point");
 }
 
 }  // namespace orrery::sweep

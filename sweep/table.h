@@ -56,8 +56,9 @@ class Table {
   std::string Header() const;
   // One line with its end.
   std::string Line(const Row& row) const;
-  // The other way round, `line` without its end. INVALID_ARGUMENT where it is no line of this sweep.
-  absl::StatusOr<Row> Parse(std::string_view line) const;
+  // The other way round: the row with these cells of varied fields whose Line is `line` and its end. INVALID_ARGUMENT
+  // where there is none.
+  absl::StatusOr<Row> Parse(std::string_view line, std::vector<std::string> fields) const;
 
  private:
   std::vector<std::string> Columns() const;

@@ -171,12 +171,34 @@ class Inference {
     for (std::int32_t k = 0; k < table_.micro_batches; ++k) {
       for (std::int32_t stage = 0; stage < table_.stages; ++stage) {
         if (forward_[IndexOf(stage, k)] != kNone) continue;
+        ABSL_RETURN_IF_ERROR(CheckNobodyWaits(stage, k));
         return absl::InvalidArgumentError(absl::StrCat(table_.name, ": no rank runs ", stage, "F", k,
                                                        "; allowed: stages 0 to ", table_.stages - 1,
                                                        " run micro-batches 0 to ", table_.micro_batches - 1));
       }
     }
     return absl::OkStatus();
+  }
+
+  // A pass that no rank runs is a deadlock where some pass needs it, and a gap in the table otherwise. The forward pass
+  // of `stage` is missing; without it so is the backward pass.
+  absl::Status CheckNobodyWaits(std::int32_t stage, std::int32_t micro_batch) const {
+    const Entry* for_backward = nullptr;
+    for (const Entry& entry : table_.entries) {
+      const CellAction& action = entry.action;
+      if (!IsPass(action.verb) || action.verb == Verb::kWeightGradient || action.micro_batch != micro_batch) continue;
+      const bool forward = action.verb == Verb::kForward;
+      if (action.stage == (forward ? stage + 1 : stage)) return NobodyRuns(entry, stage, 'F');
+      if (!forward && action.stage == stage - 1 && for_backward == nullptr) for_backward = &entry;
+    }
+    return for_backward == nullptr ? absl::OkStatus() : NobodyRuns(*for_backward, stage, 'B');
+  }
+
+  absl::Status NobodyRuns(const Entry& entry, std::int32_t stage, char kind) const {
+    return absl::FailedPreconditionError(absl::StrCat(table_.name, ": the table deadlocks: rank ", entry.rank, " at ",
+                                                      TextOf(entry.action), " (line ", entry.line, ", cell ",
+                                                      entry.cell + 1, ") waits for ", stage, std::string(1, kind),
+                                                      entry.action.micro_batch, ", which no rank runs"));
   }
 
   // Everything of a stage and micro-batch stands on the rank of its forward pass, once.

@@ -58,7 +58,7 @@ void ExpectOneAnswer(v1::Run run) {
 struct Shape {
   const char* name;
   Overrides overrides;
-  bool interleaved = false;
+  bool several_stages_per_rank = false;
 };
 
 std::vector<Shape> Shapes() {
@@ -66,6 +66,11 @@ std::vector<Shape> Shapes() {
       {"regular", {}},
       {"interleaved", {"parallelism.virtual_stages=3"}, true},
       {"one stage", {"parallelism.pp=1"}, true},
+      {"two copies, fused blocks", {"schedule.name=dualpipe", "parallelism.pp=2"}, true},
+      {"planned V",
+       {"schedule.name=zb-v-greedy", "model.layers=16", "parallelism.virtual_stages=2",
+        "software.post_validation=true"},
+       true},
       // Groups of 6 on nodes of 8: some within a node, some over two. 24 heads and 2048 tokens: no sequence
       // parallelism.
       {"tp 6 on nodes of 8", {"parallelism={tp: 6 pp: 4 dp: 4 sequence_parallel: false}"}},
@@ -105,7 +110,7 @@ TEST_P(EquivalenceTest, EveryWayOfSimulatingGivesTheSameBytes) {
   };
   for (const Shape& shape : Shapes()) {
     // A ring of blocking messages deadlocks: blocking is for one stage per rank.
-    if (GetParam() == "BLOCKING" && shape.interleaved) continue;
+    if (GetParam() == "BLOCKING" && shape.several_stages_per_rank) continue;
     for (const Overrides& communicates : communication) {
       for (const Overrides& perturbation : Perturbations()) {
         SCOPED_TRACE(std::string(shape.name) + " " + ::testing::PrintToString(communicates + perturbation));
@@ -120,7 +125,7 @@ TEST_P(EquivalenceTest, EveryWayOfSimulatingGivesTheSameBytes) {
 TEST(Equivalence, FoldingSeesIrregularPlacements) {
   EXPECT_EQ(Simulated(ShortRun({})).ranks_simulated, 4);
   const std::vector<Shape> shapes = Shapes();
-  for (const Shape* irregular : {&shapes[3], &shapes[4]}) {
+  for (const Shape* irregular : {&shapes[5], &shapes[6]}) {
     const training::Result result = Simulated(ShortRun(irregular->overrides));
     EXPECT_GT(result.ranks_simulated, result.plan->pp) << irregular->name;
     EXPECT_LT(result.ranks_simulated, result.gpus) << irregular->name;

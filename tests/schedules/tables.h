@@ -108,10 +108,22 @@ inline std::int32_t TablePipelines(const TableCase& a_case) {
   return a_case.Cell("placement").rfind("bidirectional", 0) != 0 ? 1 : a_case.Tagged("_d", 2);
 }
 
+inline bool IsComputeTable(const TableCase& a_case) {
+  return a_case.kind() == "compute_only" || a_case.kind() == "compute_only_slots";
+}
+
+// PyTorch's own table of Schedule1F1B starts the last rank at micro-batch 1 and cannot be executed; what it executes is
+// in the tables torchrt_1f1b_*.
+inline bool IsKnownIllegal(const TableCase& a_case) { return a_case.name().rfind("torch_1f1b_", 0) == 0; }
+
+inline bool IsOnV(const TableCase& a_case) {
+  const std::string& text = a_case.Cell("placement");
+  return text.rfind("v-shape", 0) == 0 || text == "dualpipe_v";
+}
+
 // Where the stages of a case are: by name, and with several copies from the table, chunk k of a rank in copy k.
 inline Placement TablePlacement(const TableCase& a_case, const std::vector<std::vector<TableAction>>& ranks) {
-  const std::string& text = a_case.Cell("placement");
-  if (text.rfind("v-shape", 0) == 0 || text == "dualpipe_v") return Placement::Wave(a_case.ranks(), 2);
+  if (IsOnV(a_case)) return Placement::Wave(a_case.ranks(), 2);
   const std::int32_t pipelines = TablePipelines(a_case);
   if (pipelines == 1) return Placement::Loop(a_case.ranks(), a_case.chunks());
   std::vector<std::vector<Held>> held(ranks.size());

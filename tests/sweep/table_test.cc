@@ -73,20 +73,23 @@ TEST(TableTest, ParseIsTheInverseOfLine) {
     Row unfitting = OkRow({"2", ""}, 1.0 / 3);
     unfitting.status = Status::kDoesNotFit;
     unfitting.reason = "it, is \"large\"";
-    for (const Row& row : {OkRow({"1", "{a: \"b\", c: 1}"}, 1e300), unfitting, RefusedRow({"-1", "1e5"}, "a; b")}) {
+    for (const Row& row : {OkRow({"1", "{a: \"b\", c: 1}"}, 1e300), unfitting, RefusedRow({"-1", "1e5"}, "a; b"),
+                           RefusedRow({"-0", "1.50"}, "\xff"), RefusedRow({"99999999999999999999", "\xff"}, "")}) {
       const std::string line = table.Line(row);
-      const absl::StatusOr<Row> read = table.Parse(std::string_view(line).substr(0, line.size() - 1));
+      const absl::StatusOr<Row> read = table.Parse(std::string_view(line).substr(0, line.size() - 1), row.fields);
       ASSERT_TRUE(read.ok()) << line;
       EXPECT_EQ(table.Line(*read), line);
+      EXPECT_EQ(read->fields, row.fields);
       EXPECT_EQ(read->status, row.status);
+      EXPECT_FALSE(table.Parse(std::string_view(line).substr(0, line.size() - 1), {"3", "a"}).ok());
       EXPECT_EQ(read->figures.tokens_per_s_per_gpu, row.figures.tokens_per_s_per_gpu);
     }
-    EXPECT_FALSE(table.Parse("").ok());
-    EXPECT_FALSE(table.Parse("{}").ok());
-    EXPECT_FALSE(table.Parse("1,2,3").ok());
+    EXPECT_FALSE(table.Parse("", {"1", "a"}).ok());
+    EXPECT_FALSE(table.Parse("{}", {"1", "a"}).ok());
+    EXPECT_FALSE(table.Parse("1,2,3", {"1", "a"}).ok());
     // Of another sweep.
     const std::string foreign = Table({"tp", "name"}, "5678", format).Line(OkRow({"1", "a"}, 3));
-    EXPECT_FALSE(table.Parse(std::string_view(foreign).substr(0, foreign.size() - 1)).ok());
+    EXPECT_FALSE(table.Parse(std::string_view(foreign).substr(0, foreign.size() - 1), {"1", "a"}).ok());
   }
 }
 

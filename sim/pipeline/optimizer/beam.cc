@@ -50,7 +50,8 @@ class Layer {
     std::uint32_t& slot = slots_[entry.hash % slots_.size()];
     for (std::uint32_t i = slot; i != kNone; i = entries_[i].next) {
       Entry& other = entries_[i];
-      if (other.dominated || other.hash != entry.hash || !std::equal(state.counts.begin(), state.counts.end(), Counts(i))) {
+      if (other.dominated || other.hash != entry.hash ||
+          !std::equal(state.counts.begin(), state.counts.end(), Counts(i))) {
         continue;
       }
       const std::int64_t* const times = Times(i);
@@ -131,7 +132,7 @@ class Search {
   }
 
   bool OutOfBudget() {
-    if (result_.work <= limits_.work && !(limits_.stop && limits_.stop())) return false;
+    if (result_.work <= limits_.work && !(limits_.pulse && limits_.pulse(result_.work))) return false;
     result_.unfinished = true;
     result_.cut = true;
     // Everything that is left.

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "sim/pipeline/optimizer/model.h"
@@ -24,7 +23,7 @@ struct BeamLimits {
   std::size_t width = 1;
   // Passes left, summed over the states evaluated.
   std::int64_t work = 0;
-  std::function<bool()> stop;
+  Pulse pulse;
 };
 
 struct BeamResult {
@@ -35,8 +34,8 @@ struct BeamResult {
   std::int64_t lower_bound = 0;
   std::int64_t work = 0;
   std::int64_t states = 0;
-  bool cut = false;      // states were cut
-  bool unfinished = false;  // `work` or `stop` ended it
+  bool cut = false;         // states were cut
+  bool unfinished = false;  // `work` or `pulse` ended it
 };
 
 // `best`: the objective of the best order known; only better ones are looked for.

@@ -117,7 +117,7 @@ Bound::Value Bound::OfRank(const State& state, std::size_t rank) {
     std::int64_t cost;
     bool weight;
   };
-  constexpr std::size_t kMostRuns = 3 * 16;
+  constexpr std::size_t kMostRuns = kKinds * 16;
   std::array<Run, kMostRuns> runs;
   std::size_t size = 0;
   for (const std::size_t s : stages) {

@@ -6,8 +6,8 @@
 //   capacity      I(s,k) comes after all F(s',j), I(s',j) of its rank with s' >= s, j <= k, and after F(s',j), s' < s
 //   memory        F(s,k) finds room only after enough I and W of its rank: with n_I and n_W of them done it needs
 //                 (k + 1) M_B - n_I (M_B - M_W) - n_W M_W <= limit, for one of the pairs (n_I, n_W <= n_I)
-// Then every rank runs its passes in order of earliest start, which ends as early as any order can (one machine, release
-// times), and what must follow its last I elsewhere is added (StageModel::tail).
+// Then every rank runs its passes in order of earliest start, which ends as early as any order can (one machine,
+// release times), and what must follow its last I elsewhere is added (StageModel::tail).
 #ifndef ORRERY_SIM_PIPELINE_OPTIMIZER_BOUND_H_
 #define ORRERY_SIM_PIPELINE_OPTIMIZER_BOUND_H_
 

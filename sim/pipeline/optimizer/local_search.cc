@@ -36,7 +36,8 @@ std::optional<std::int64_t> Timer::Start(const Step& step, std::int64_t clock) c
       if (s + 1 == model_->stages) return clock;
       if (done_[kKinds * (s + 1) + kI] <= k) return std::nullopt;
       return std::max(clock, gradient_end_[Index(s + 1, k)] + stage.gradient_latency);
-    case kW: return clock;
+    case kW:
+      return clock;
   }
   return std::nullopt;
 }
@@ -92,14 +93,12 @@ void Timer::Critical(const Sequences& sequences, std::vector<Place>& places) con
     if (clock_[rank] - model_->origin[rank] > clock_[place.rank] - model_->origin[place.rank]) place.rank = rank;
   }
   place.position = sequences[place.rank].size() - 1;
-  // `done_` counts down along the way back on each rank only in spirit: the micro-batch is found from the positions.
   while (true) {
     const Step step = sequences[place.rank][place.position];
     const std::int64_t start = start_[place.rank][place.position];
     if (place.position > 0) {
       const Step before = sequences[place.rank][place.position - 1];
-      const std::int64_t end =
-          start_[place.rank][place.position - 1] + model_->stage[before.stage].cost[before.kind];
+      const std::int64_t end = start_[place.rank][place.position - 1] + model_->stage[before.stage].cost[before.kind];
       if (end == start) {
         places.push_back(place);
         --place.position;
@@ -140,7 +139,6 @@ namespace {
 constexpr std::size_t kFarthest = 12;
 // Of the objective, at the start.
 constexpr std::int64_t kFirstThreshold = 200;  // one part in
-// Bounds the cost of the critical path, which is traced after every accepted move.
 constexpr std::uint64_t kSeed = 0x6f7272657279;
 
 class Walk {
@@ -152,17 +150,18 @@ class Walk {
     result_.value = value_;
   }
 
-  LocalSearchResult Run(std::int64_t target, std::int64_t work, const std::function<bool()>& stop) {
+  LocalSearchResult Run(std::int64_t target, std::int64_t work, const Pulse& pulse) {
     const auto passes = static_cast<std::int64_t>(model_.passes());
     const std::int64_t tries = work / passes;
     const std::int64_t first = value_ / kFirstThreshold;
     for (std::int64_t i = 0; i < tries && result_.value > target && !critical_.empty(); ++i) {
-      if (stop && stop()) {
+      if (pulse && pulse(result_.work)) {
         result_.stopped = true;
         break;
       }
       // first x (1 - i / tries), without a product that could overflow
-      Try(static_cast<std::int64_t>(static_cast<double>(first) * static_cast<double>(tries - i) / static_cast<double>(tries)));
+      Try(static_cast<std::int64_t>(static_cast<double>(first) * static_cast<double>(tries - i) /
+                                    static_cast<double>(tries)));
     }
     return std::move(result_);
   }
@@ -216,8 +215,8 @@ class Walk {
 }  // namespace
 
 LocalSearchResult LocalSearch(const Model& model, const Sequences& start, std::int64_t target, std::int64_t work,
-                              const std::function<bool()>& stop) {
-  return Walk(model, start).Run(target, work, stop);
+                              const Pulse& pulse) {
+  return Walk(model, start).Run(target, work, pulse);
 }
 
 }  // namespace orrery::pipeline::optimizer

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -58,9 +57,9 @@ struct LocalSearchResult {
   std::int64_t work = 0;  // passes timed
   bool stopped = false;
 };
-// `start` executes and fits. Ends at `target`, or when `work` passes have been timed, or at `stop`.
+// `start` executes and fits. Ends at `target`, or when `work` passes have been timed, or when `pulse` says so.
 LocalSearchResult LocalSearch(const Model& model, const Sequences& start, std::int64_t target, std::int64_t work,
-                              const std::function<bool()>& stop);
+                              const Pulse& pulse);
 
 }  // namespace orrery::pipeline::optimizer
 

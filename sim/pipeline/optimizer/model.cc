@@ -73,12 +73,17 @@ Sequences SequencesOf(const schedules::Schedule& schedule) {
   Sequences sequences(schedule.order.size());
   for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
     for (const schedules::Action& action : schedule.order[rank]) {
-      const auto stage =
-          static_cast<std::uint16_t>(schedule.StageOf(static_cast<std::int32_t>(rank), action.chunk));
+      const auto stage = static_cast<std::uint16_t>(schedule.StageOf(static_cast<std::int32_t>(rank), action.chunk));
       switch (action.kind) {
-        case schedules::ActionKind::kForward: sequences[rank].push_back({stage, kF}); break;
-        case schedules::ActionKind::kInputGradient: sequences[rank].push_back({stage, kI}); break;
-        case schedules::ActionKind::kWeightGradient: sequences[rank].push_back({stage, kW}); break;
+        case schedules::ActionKind::kForward:
+          sequences[rank].push_back({stage, kF});
+          break;
+        case schedules::ActionKind::kInputGradient:
+          sequences[rank].push_back({stage, kI});
+          break;
+        case schedules::ActionKind::kWeightGradient:
+          sequences[rank].push_back({stage, kW});
+          break;
         case schedules::ActionKind::kBackward:
           sequences[rank].push_back({stage, kI});
           sequences[rank].push_back({stage, kW});
@@ -91,9 +96,8 @@ Sequences SequencesOf(const schedules::Schedule& schedule) {
 
 schedules::Schedule ScheduleOf(const Sequences& sequences, const schedules::Placement& placement,
                                std::int32_t micro_batches) {
-  constexpr std::array<schedules::ActionKind, kKinds> kKindOf = {schedules::ActionKind::kForward,
-                                                                 schedules::ActionKind::kInputGradient,
-                                                                 schedules::ActionKind::kWeightGradient};
+  constexpr std::array<schedules::ActionKind, kKinds> kKindOf = {
+      schedules::ActionKind::kForward, schedules::ActionKind::kInputGradient, schedules::ActionKind::kWeightGradient};
   schedules::Schedule schedule{.placement = placement, .micro_batches = micro_batches, .order = {}};
   std::vector<std::array<std::int32_t, kKinds>> done(At(placement.stages()));
   for (const std::vector<Step>& sequence : sequences) {

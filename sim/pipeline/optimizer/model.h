@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "schedules/family.h"
@@ -56,6 +57,9 @@ struct Model {
   std::size_t passes() const { return kKinds * stages * micro_batches; }
   std::int64_t WorkOf(std::size_t rank) const;
 };
+
+// Told now and then of the work that a search has done so far; true ends it.
+using Pulse = std::function<bool(std::int64_t work)>;
 
 enum class Objective : std::uint8_t { kMakespan, kLongestSpan };
 

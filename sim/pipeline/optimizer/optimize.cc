@@ -1,6 +1,7 @@
 #include "sim/pipeline/optimizer/optimize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -19,13 +20,14 @@ namespace optimizer {
 namespace {
 
 constexpr std::int64_t kInfinity = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMillion = 1'000'000;
 // Passes in all, as schedules::CheckCommon allows. Keeps 16 bits enough for a micro-batch and a stage.
 constexpr std::int64_t kMostPasses = std::int64_t{1} << 20;
 constexpr std::int64_t kMost16Bits = std::numeric_limits<std::uint16_t>::max() / 4;
-// Of all costs and of all memory together: leaves room for sums of sums.
-constexpr std::int64_t kMostTotal = std::int64_t{1} << 50;
+// Of all costs together, summed over the ranks once more; and of all memory.
+constexpr std::int64_t kMostTotal = std::int64_t{1} << 60;
 
-absl::Status CheckCosts(const Cut& cut, std::int64_t micro_batches) {
+absl::Status CheckCosts(const Cut& cut, std::int32_t micro_batches) {
   const auto stages = static_cast<std::size_t>(cut.placement.stages());
   if (cut.costs.stages.size() != 1 && cut.costs.stages.size() != stages) {
     return absl::InvalidArgumentError(
@@ -34,10 +36,10 @@ absl::Status CheckCosts(const Cut& cut, std::int64_t micro_batches) {
   if (cut.costs.block.has_value()) {
     return absl::InvalidArgumentError("a cost of blocks, allowed: none (orders are made of F, I and W)");
   }
-  const std::int64_t most = kMostTotal / (4 * static_cast<std::int64_t>(stages) * micro_batches);
+  const std::int64_t most = MostCost(cut.placement, micro_batches);
   const auto allowed = [&](std::int64_t cost) { return cost >= 0 && cost <= most; };
   const auto error = [&](const char* name, std::int64_t cost) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " = ", cost, ", allowed: 0 to ", most));
+    return absl::OutOfRangeError(absl::StrCat(name, " = ", cost, ", allowed: 0 to ", most));
   };
   for (const schedules::PassCosts& cost : cut.costs.stages) {
     if (!allowed(cost.forward)) return error("F", cost.forward);
@@ -53,7 +55,7 @@ absl::Status CheckCosts(const Cut& cut, std::int64_t micro_batches) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCut(const Cut& cut, std::int64_t micro_batches) {
+absl::Status CheckCut(const Cut& cut, std::int32_t micro_batches) {
   const schedules::Placement& placement = cut.placement;
   const std::int32_t chunks = placement.stages() / placement.ranks();
   if (placement.pipelines() != 1 || chunks < 1 ||
@@ -62,7 +64,7 @@ absl::Status CheckCut(const Cut& cut, std::int64_t micro_batches) {
     return absl::InvalidArgumentError("a placement that is neither a loop nor a wave");
   }
   if (micro_batches < 1 || micro_batches > kMost16Bits || placement.stages() > kMost16Bits ||
-      3 * micro_batches * placement.stages() > kMostPasses) {
+      std::int64_t{3} * micro_batches * placement.stages() > kMostPasses) {
     return absl::InvalidArgumentError(absl::StrCat(micro_batches, " micro-batches on ", placement.stages(),
                                                    " stages, allowed: 1 to ", kMost16Bits, " of each and ", kMostPasses,
                                                    " passes (3 x micro-batches x stages)"));
@@ -93,9 +95,10 @@ class CutSearch {
 
   void Improve(std::int64_t effort, Optimized& found, std::int64_t& best, Sequences& order) {
     std::int64_t left = effort;
+    reported_ = found.effort / kMillion;
     Widen(left / 2, left, found, best, order);
     if (found.stopped || lower_bound_ >= best) return;
-    const LocalSearchResult local = LocalSearch(model_, start_.sequences, lower_bound_, left / 2, request_.stop);
+    const LocalSearchResult local = LocalSearch(model_, start_.sequences, lower_bound_, left / 2, PulseOf(found));
     left -= local.work;
     found.effort += local.work;
     found.stopped |= local.stopped;
@@ -120,8 +123,12 @@ class CutSearch {
   void Widen(std::int64_t budget, std::int64_t& left, Optimized& found, std::int64_t& best, Sequences& order) {
     constexpr std::size_t kWidest = 1 << 17;
     constexpr std::size_t kGrowth = 4;
+    // States of a layer times their children, two or so, times passes left of each.
+    const auto work = [&] { return static_cast<double>(width_) * std::pow(static_cast<double>(model_.passes()), 2); };
+    while (width_ > 1 && work() > static_cast<double>(budget)) width_ /= kGrowth;
+    if (work() > static_cast<double>(budget)) return;
     while (budget > 0 && width_ <= kWidest && lower_bound_ < best) {
-      const BeamResult result = BeamSearch(model_, best, {.width = width_, .work = budget, .stop = request_.stop});
+      const BeamResult result = BeamSearch(model_, best, {.width = width_, .work = budget, .pulse = PulseOf(found)});
       budget -= result.work;
       left -= result.work;
       found.effort += result.work;
@@ -140,6 +147,17 @@ class CutSearch {
     }
   }
 
+  // Of a search that begins now.
+  Pulse PulseOf(const Optimized& found) {
+    return [this, before = found.effort](std::int64_t work) { return Report(before + work); };
+  }
+
+  bool Report(std::int64_t effort) {
+    const std::int64_t millions = effort / kMillion;
+    if (request_.progress != nullptr) request_.progress->Advance(millions - std::exchange(reported_, millions));
+    return request_.stop && request_.stop();
+  }
+
   const OptimizeRequest& request_;
   const Cut& cut_;
   std::size_t index_;
@@ -147,10 +165,15 @@ class CutSearch {
   std::int64_t lower_bound_;
   Start start_;  // best of this cut
   std::size_t width_ = 16;
+  std::int64_t reported_ = 0;  // effort, in millions
 };
 
 }  // namespace
 }  // namespace optimizer
+
+std::int64_t MostCost(const schedules::Placement& placement, std::int32_t micro_batches) {
+  return optimizer::kMostTotal / (4 * std::int64_t{placement.ranks()} * placement.stages() * micro_batches);
+}
 
 absl::StatusOr<Optimized> Optimize(const OptimizeRequest& request) {
   if (request.cuts.empty()) return absl::InvalidArgumentError("no cut to search in");
@@ -165,12 +188,12 @@ absl::StatusOr<Optimized> Optimize(const OptimizeRequest& request) {
     if (request.memory_limit == 0 || needed <= request.memory_limit) fitting.push_back(i);
   }
   if (request.memory_limit < 0 || request.effort < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("memory limit = ", request.memory_limit, ", effort = ",
-                                                   request.effort, ", allowed: at least 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory limit = ", request.memory_limit, ", effort = ", request.effort, ", allowed: at least 0"));
   }
   if (fitting.empty()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("memory limit = ", request.memory_limit, ", but one micro-batch alone holds ", least, " on a rank"));
+    return absl::ResourceExhaustedError(absl::StrCat("memory limit = ", request.memory_limit,
+                                                     ", but one micro-batch alone holds ", least, " on a rank"));
   }
   Optimized found;
   std::int64_t best = optimizer::kInfinity;
@@ -178,6 +201,8 @@ absl::StatusOr<Optimized> Optimize(const OptimizeRequest& request) {
   std::vector<optimizer::CutSearch> searches;
   searches.reserve(fitting.size());
   for (const std::size_t cut : fitting) searches.emplace_back(request, cut).Begin(found, best, order);
+  if (request.progress != nullptr)
+    request.progress->Start("search, million passes", request.effort / optimizer::kMillion);
   for (optimizer::CutSearch& search : searches) {
     search.Improve(request.effort / static_cast<std::int64_t>(searches.size()), found, best, order);
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/progress.h"
 #include "schedules/placement.h"
 #include "schedules/schedule.h"
 #include "sim/pipeline/evaluate.h"
@@ -46,7 +47,12 @@ struct OptimizeRequest {
   std::int64_t effort = kDefaultEffort;
   // Asked now and then; true ends the search early. Then, and only then, the answer depends on more than the request.
   std::function<bool()> stop;
+  // In millions of passes, `effort` in all; may be null.
+  Progress* progress = nullptr;
 };
+
+// Most that a pass or a message may cost.
+std::int64_t MostCost(const schedules::Placement& placement, std::int32_t micro_batches);
 
 // A published schedule at the request's costs.
 struct Published {
@@ -72,8 +78,9 @@ struct Optimized {
   bool optimal() const { return value == lower_bound; }
 };
 
-// INVALID_ARGUMENT: no cut, sizes, costs or memory out of range, a placement that is no loop or wave.
-// RESOURCE_EXHAUSTED: no order of any cut keeps to the limit; says how much the least needs.
+// INVALID_ARGUMENT: no cut, sizes out of range, a placement that is no loop or wave. OUT_OF_RANGE: a cost or memory
+// below 0 or too large (MostCost). RESOURCE_EXHAUSTED: no order of any cut keeps to the limit; says how much the least
+// needs.
 absl::StatusOr<Optimized> Optimize(const OptimizeRequest& request);
 
 }  // namespace orrery::pipeline

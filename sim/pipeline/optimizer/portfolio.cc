@@ -23,7 +23,8 @@ std::optional<std::int64_t> PeakWithin(const Model& model, const Sequences& sequ
 }
 
 void Consider(const Model& model, Timer& timer, const schedules::Family& family,
-              const schedules::Parameters& parameters, const schedules::Placement& placement, std::optional<Start>& best) {
+              const schedules::Parameters& parameters, const schedules::Placement& placement,
+              std::optional<Start>& best) {
   if (!family.check(parameters).ok()) return;
   const absl::StatusOr<schedules::Schedule> schedule = family.generate(parameters);
   if (!schedule.ok() || !(schedule->placement == placement) || schedule->slices != 1) return;
@@ -49,8 +50,17 @@ std::vector<Start> PublishedOrders(const Model& model, const schedules::Placemen
   parameters.planning.stages = costs.stages;
   parameters.planning.latency = costs.latency;
   parameters.planning.memory = costs.memory;
+  std::vector<const schedules::Family*> families;
   for (const schedules::Family& family : schedules::Families()) {
-    if (family.fixed_chunks != 0 && family.fixed_chunks != parameters.chunks) continue;
+    if (family.fixed_chunks == 0 || family.fixed_chunks == parameters.chunks) families.push_back(&family);
+  }
+  // Those that take any number of chunks come last: with one they are others under another name.
+  std::stable_partition(families.begin(), families.end(), [](const auto* family) { return family->fixed_chunks != 0; });
+  const auto is_listed = [&](const Start& start) {
+    return std::any_of(starts.begin(), starts.end(), [&](const Start& s) { return s.sequences == start.sequences; });
+  };
+  for (const schedules::Family* const candidate : families) {
+    const schedules::Family& family = *candidate;
     std::optional<Start> best;
     // 0: the limit that the family has of its own (ZB-1p, ZB-2p).
     for (const std::int64_t limit : {std::int64_t{0}, model.memory_limit}) {
@@ -58,8 +68,10 @@ std::vector<Start> PublishedOrders(const Model& model, const schedules::Placemen
       Consider(model, timer, family, parameters, placement, best);
       if (!family.automatic) break;
     }
-    if (best.has_value()) starts.push_back(*std::move(best));
+    const bool any_chunks = family.fixed_chunks == 0;
+    if (best.has_value() && !(any_chunks && is_listed(*best))) starts.push_back(*std::move(best));
   }
+  std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.family < b.family; });
   return starts;
 }
 

@@ -19,7 +19,8 @@ struct Start {
   std::int64_t peak_memory = 0;
 };
 
-// Every family that is legal, has this placement, and keeps to the limit of `model`: the best of what it offers.
+// Every family that is legal, has this placement, and keeps to the limit of `model`: the best of what it offers. Those
+// of any number of chunks are left out where another has the same order. By name.
 std::vector<Start> PublishedOrders(const Model& model, const schedules::Placement& placement, const Costs& costs);
 
 // Every rank finishes a micro-batch before it begins the next: fits wherever anything fits.

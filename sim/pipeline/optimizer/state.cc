@@ -72,9 +72,12 @@ std::int64_t State::Value() const {
 
 std::int64_t State::MemoryChange(Kind kind) const {
   switch (kind) {
-    case kF: return model_->memory.forward;
-    case kI: return model_->memory.weight - model_->memory.forward;
-    case kW: return -model_->memory.weight;
+    case kF:
+      return model_->memory.forward;
+    case kI:
+      return model_->memory.weight - model_->memory.forward;
+    case kW:
+      return -model_->memory.weight;
   }
   return 0;
 }
@@ -83,9 +86,12 @@ bool State::HasInput(std::size_t stage, Kind kind) const {
   const std::size_t k = Done(stage, kind);
   if (k == model_->micro_batches) return false;
   switch (kind) {
-    case kF: return stage == 0 || Done(stage - 1, kF) > k;
-    case kI: return Done(stage, kF) > k && (stage + 1 == model_->stages || Done(stage + 1, kI) > k);
-    case kW: return Done(stage, kI) > k;
+    case kF:
+      return stage == 0 || Done(stage - 1, kF) > k;
+    case kI:
+      return Done(stage, kF) > k && (stage + 1 == model_->stages || Done(stage + 1, kI) > k);
+    case kW:
+      return Done(stage, kI) > k;
   }
   return false;
 }
@@ -133,8 +139,7 @@ void State::CandidatesOf(std::size_t rank, std::vector<Candidate>& candidates) c
       if (!HasInput(s, kind)) continue;
       if (kind == kF && (held_[rank] + model_->memory.forward > model_->memory_limit || !CanComplete(s))) continue;
       const std::int64_t start = std::max(clock_[rank], Arrival(s, kind));
-      candidates.push_back(
-          {{static_cast<std::uint16_t>(s), kind}, start, start + model_->stage[s].cost[kind]});
+      candidates.push_back({{static_cast<std::uint16_t>(s), kind}, start, start + model_->stage[s].cost[kind]});
     }
   }
 }

@@ -62,8 +62,15 @@ class BruteForce {
     std::int64_t peak = 0;
   };
 
-  std::size_t Index(int stage, int kind, int k) const {
-    return static_cast<std::size_t>((stage * 3 + kind) * m_ + k);
+  std::size_t Index(int stage, int kind, int k) const { return static_cast<std::size_t>((stage * 3 + kind) * m_ + k); }
+
+  // F comes after that of every lower stage of the rank, I after that of every higher one: all else deadlocks.
+  bool MustWait(int rank, int stage, int kind, int k, const std::vector<bool>& done) const {
+    for (int chunk = 0; chunk < placement_.ChunksOf(rank); ++chunk) {
+      const int other = placement_.StageOf(rank, chunk);
+      if (((kind == 0 && other < stage) || (kind == 1 && other > stage)) && !done[Index(other, kind, k)]) return true;
+    }
+    return false;
   }
 
   void List(int rank, bool fifo, std::int64_t held, std::int64_t peak, std::vector<bool>& done,
@@ -78,6 +85,7 @@ class BruteForce {
       for (int kind = 0; kind < 3; ++kind) {
         for (int k = 0; k < m_; ++k) {
           if (done[Index(stage, kind, k)] || (kind > 0 && !done[Index(stage, kind - 1, k)])) continue;
+          if (MustWait(rank, stage, kind, k, done)) continue;
           const std::int64_t change = kind == 0   ? costs_.memory.forward
                                       : kind == 1 ? costs_.memory.weight - costs_.memory.forward
                                                   : -costs_.memory.weight;
