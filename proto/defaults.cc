@@ -120,7 +120,7 @@ void FillStages(const v1::Model& model, const v1::SoftwareDefaults& level, v1::P
 
 // What follows from other fields. The level says how the host issues kernels, the profile what that takes.
 void FillSoftware(const v1::HostProfile& host, v1::Software* software) {
-  if (software->has_message_mode()) ORRERY_DEFAULT(software, split_message_mode, software->message_mode());
+  ORRERY_DEFAULT(software, split_message_mode, v1::EAGER);
   const v1::Constant& issue = software->host_issue() == v1::GRAPH_ISSUE ? host.graph_issue() : host.eager_issue();
   if (issue.has_value()) ORRERY_DEFAULT(software, issue_seconds, issue.value());
 }

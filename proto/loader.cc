@@ -197,7 +197,11 @@ absl::StatusOr<v1::Run> BaseRun::Resolve(const std::vector<std::string>& overrid
 absl::Status BaseRun::CheckOverride(const std::string& override) const {
   Draft draft{.run = written_, .origins = Origins::None(), .diagnostics = {}};
   Diagnostics ignored;
-  Expand(OptionsWith({override}, 0), presets_.get(), &ignored, &draft);
+  const LoadOptions options = OptionsWith({override}, 0);
+  Expand(options, presets_.get(), &ignored, &draft);
+  // A message that leaves out what has a default is complete.
+  ignored = draft.diagnostics;
+  FillDefaults(options.stages_per_rank, &draft.run, draft.origins, &ignored);
   CheckRules(draft.run, "", draft.origins, &draft.diagnostics);
   const std::string path = override.substr(0, override.find('='));
   for (const SpecError& error : draft.diagnostics.Sorted()) {

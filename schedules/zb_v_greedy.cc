@@ -233,13 +233,32 @@ class Search {
   std::int64_t placed_ = 0;
 };
 
+// The median cost of each kind for all stages, as the published runtime plans.
+Parameters WithMedianCosts(Parameters parameters) {
+  std::vector<PassCosts>& stages = parameters.planning.stages;
+  PassCosts median;
+  for (std::int64_t PassCosts::*const kind :
+       {&PassCosts::forward, &PassCosts::input_gradient, &PassCosts::weight_gradient}) {
+    std::vector<std::int64_t> costs;
+    for (const PassCosts& stage : stages) costs.push_back(stage.*kind);
+    const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+    std::nth_element(costs.begin(), middle, costs.end());
+    median.*kind = *middle;
+  }
+  stages = {median};
+  return parameters;
+}
+
 absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
   const std::int64_t chunk = parameters.planning.memory.forward;
   const std::int64_t full = 2 * std::int64_t{parameters.ranks} * chunk;
   const std::int64_t limit = MemoryLimit(parameters, full);
-  Search search(parameters);
-  const std::optional<Plan> plan = search.Run(limit);
-  if (plan) return plan->ToSchedule();
+  Search given(parameters);
+  if (const std::optional<Plan> plan = given.Run(limit)) return plan->ToSchedule();
+  // Uneven stages may leave an F without a place, whatever the limit.
+  const Parameters even = WithMedianCosts(parameters);
+  Search search(even);
+  if (const std::optional<Plan> plan = search.Run(limit)) return plan->ToSchedule();
   // In whole chunks. What works at a limit works at every larger one.
   std::int64_t low = limit / std::max<std::int64_t>(chunk, 1) + 1;
   std::int64_t high = 2 * std::int64_t{std::min(parameters.ranks, parameters.micro_batches)};

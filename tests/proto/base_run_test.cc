@@ -93,8 +93,9 @@ TEST(BaseRunTest, BrokenBases) {
 
 TEST(BaseRunTest, CheckOverrideJudgesTheFieldAlone) {
   const BaseRun base = GoodBase().value();
-  for (const char* const fine : {"parallelism.tp=3", "parallelism.gpus=7", "model.heads=7", "training.global_batch=1",
-                                 "perturbation.slow_gpus=[]", "model.preset=tiny-parallel"}) {
+  for (const char* const fine :
+       {"parallelism.tp=3", "parallelism.gpus=7", "model.heads=7", "training.global_batch=1",
+        "perturbation.slow_gpus=[]", "model.preset=tiny-parallel", "perturbation.jitter={mode: EXPECTED}"}) {
     EXPECT_TRUE(base.CheckOverride(fine).ok()) << fine << ": " << base.CheckOverride(fine);
   }
   const auto message = [&](const std::string& text) { return MessageOf(base.CheckOverride(text)); };

@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(MessageModes, EquivalenceTest, ::testing::Values("EAGER
                          [](const auto& test) { return test.param; });
 
 TEST_P(EquivalenceTest, EveryWayOfSimulatingGivesTheSameBytes) {
-  const Overrides mode = {"software.message_mode=" + GetParam()};
+  const Overrides mode = {"software.message_mode=" + GetParam(), "software.split_message_mode=" + GetParam()};
   const std::vector<Overrides> communication = {
       {"software.issue_seconds=0"},
       {"software.gradient_reduction=OVERLAPPED", "software.parameter_gather=OVERLAPPED", "parallelism.zero_stage=2",

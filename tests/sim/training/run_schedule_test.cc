@@ -52,16 +52,24 @@ TEST(RunSchedule, FamiliesWithAFixedNumberOfStagesSetIt) {
 TEST(RunSchedule, WhatIsNotLegalIsRefused) {
   EXPECT_THAT(ProblemOf(RunWith("1f1b", {"parallelism.virtual_stages=2"})), HasSubstr("chunks = 2, allowed: 1"));
   EXPECT_THAT(ProblemOf(RunWith("zb-v", {"parallelism.virtual_stages=1"})), HasSubstr("chunks = 1, allowed: 2"));
-  EXPECT_THAT(ProblemOf(RunWith("zb-v", {"software.message_mode=BLOCKING"})),
-              HasSubstr("software.message_mode: found BLOCKING with schedule zb-v, which has 2 stages on a rank"));
-  EXPECT_THAT(ProblemOf(RunWith("dualpipe", {"software.message_mode=BLOCKING"})), HasSubstr("has 2 stages on a rank"));
+  EXPECT_THAT(ProblemOf(RunWith("zb-v", {"software.split_message_mode=BLOCKING"})),
+              HasSubstr("found BLOCKING with schedule zb-v, which has 2 stages on a rank"));
+  EXPECT_THAT(ProblemOf(RunWith("dualpipe", {"software.split_message_mode=BLOCKING"})),
+              HasSubstr("has 2 stages on a rank"));
   EXPECT_THAT(ProblemOf(RunWith("seq1f1b")), HasSubstr("not modelled in training runs"));
   EXPECT_THAT(ProblemOf(RunWith("zb-1p", {"schedule.memory_limit=3"})), HasSubstr("zb-auto takes any limit"));
   EXPECT_THAT(ProblemOf(RunWith("table")), HasSubstr("found \"table\" without one"));
 }
 
+TEST(RunSchedule, SplitSchedulesHaveAModeOfTheirOwn) {
+  EXPECT_TRUE(ScheduleProblems(RunWith("zb-v", {"software.message_mode=BLOCKING"})).empty());
+  const v1::Run run = RunWith("1f1b", {"software.message_mode=BATCHED"});
+  EXPECT_EQ(MakePlan(run)->message_mode(), v1::BATCHED);
+  EXPECT_EQ(MakePlan(RunWith("zb-h1", {"software.message_mode=BATCHED"}))->message_mode(), v1::EAGER);
+}
+
 TEST(RunSchedule, BlockingMessagesOfOneStagePerRankAreFine) {
-  EXPECT_TRUE(ScheduleProblems(RunWith("zb-h1", {"software.message_mode=BLOCKING"})).empty());
+  EXPECT_TRUE(ScheduleProblems(RunWith("zb-h1", {"software.split_message_mode=BLOCKING"})).empty());
 }
 
 TEST(RunSchedule, ATableRunsAsTheFamilyItWasWrittenFrom) {
