@@ -140,7 +140,7 @@ absl::Status WriteRows(const SweepArguments& arguments, const spec::BaseRun& bas
                                .expected_error = expected_error};
   ABSL_RETURN_IF_ERROR(sweep::RunPoints(base, points, options, [&](const sweep::Row& row) {
     ranking->Add(row);
-    const absl::Status written = file.Write(table.Line(row));
+    absl::Status written = file.Write(table.Line(row));
     progress.Advance(1);
     return written;
   }));

@@ -17,7 +17,7 @@
 namespace orrery::sweep {
 namespace {
 
-std::string OneLine(std::string text) {
+std::string OneLine(const std::string& text) {
   std::string line;
   for (const char c : text) {
     if (c == '\n') {
