@@ -16,6 +16,9 @@ int Memory(const MemoryArguments& arguments) {
   const absl::StatusOr<spec::LoadedRun> loaded =
       spec::LoadRun(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!loaded.ok()) return Fail(loaded.status());
+  std::vector<std::string> inputs = loaded->files;
+  inputs.push_back(arguments.spec.spec);
+  if (const absl::Status files = CheckNotRead("--output", arguments.output, inputs); !files.ok()) return Fail(files);
   for (const std::string& warning : loaded->warnings) Warn(warning);
   const absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
   if (!result.ok()) return Fail(result.status());

@@ -1,6 +1,8 @@
 #include "cli/output.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -20,6 +22,16 @@ absl::Status Write(std::string_view text, const std::string& path) {
   if (!path.empty()) return WriteFile(path, text);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return absl::InvalidArgumentError("cannot write to standard output");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNotRead(std::string_view option, const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    if (path.empty() || input.empty() || !std::filesystem::equivalent(path, input, ignored)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(absl::string_view(option.data(), option.size()), ": ", path,
+                                                   " is read by this command; allowed: another file"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -11,6 +12,10 @@ namespace orrery::cli {
 
 // To the file, or to standard output where `path` is empty. A file is replaced whole or not at all.
 absl::Status Write(std::string_view text, const std::string& path);
+
+// INVALID_ARGUMENT where the command would write over what it reads. `option` is what names `path`; either may be
+// empty.
+absl::Status CheckNotRead(std::string_view option, const std::string& path, const std::vector<std::string>& inputs);
 
 // Prints the status to standard error; returns the exit code that its kind stands for.
 int Fail(const absl::Status& status);

@@ -29,6 +29,10 @@ using schedules::Schedule;
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::StatusOr<pipeline::Costs> CostsFor(const Schedule& schedule, const Prices& prices, std::string_view name) {
+  if (!prices.stages.empty() && prices.stages.size() != static_cast<std::size_t>(schedule.stages())) {
+    return absl::InvalidArgumentError(absl::StrCat("--stage-costs: ", prices.stages.size(),
+                                                   " stages; allowed: ", schedule.stages(), ", those of ", View(name)));
+  }
   if (prices.given.backward.has_value() && pipeline::NeedsSplit(schedule)) return NeedsInputAndWeight(name);
   return pipeline::CostsOf(prices.given, prices.stages);
 }
@@ -38,6 +42,28 @@ std::int32_t ChunksOf(const Family& family, schedules::Parameters parameters) {
   if (family.fixed_chunks > 0) return family.fixed_chunks;
   parameters.chunks = 2;
   return family.check(parameters).ok() ? 2 : 1;
+}
+
+// Options that the schedule does not know change nothing; the user should hear of it.
+void WarnOfIdleOptions(const Family& family, const schedules::Parameters& given, const Schedule& schedule) {
+  struct Option {
+    const char* flag;
+    std::int32_t schedules::Parameters::*field;
+    std::int32_t usual;
+  };
+  constexpr Option kOptions[] = {{"--group-size", &schedules::Parameters::group_size, 0},
+                                 {"--slices", &schedules::Parameters::slices, 1},
+                                 {"--pipelines", &schedules::Parameters::pipelines, 0}};
+  for (const auto& [flag, field, usual] : kOptions) {
+    if (given.*field == usual) continue;
+    schedules::Parameters without = given;
+    without.*field = usual;
+    if (!family.check(without).ok()) continue;
+    const absl::StatusOr<Schedule> other = family.generate(without);
+    if (other.ok() && other->order == schedule.order) {
+      Warn(absl::StrCat(flag, " ", given.*field, " changes nothing in ", View(family.name)));
+    }
+  }
 }
 
 absl::StatusOr<Shown> Generated(const ScheduleShowArguments& arguments) {
@@ -75,6 +101,7 @@ absl::StatusOr<Shown> Generated(const ScheduleShowArguments& arguments) {
                                                    costs.memory.forward, " of this unit"));
   }
   ABSL_RETURN_IF_ERROR(schedule.status());
+  WarnOfIdleOptions(*family, parameters, *schedule);
   ABSL_ASSIGN_OR_RETURN(pipeline::Costs own, CostsFor(*schedule, prices, arguments.family));
   return Shown{arguments.family, *std::move(schedule), std::move(own)};
 }
@@ -83,6 +110,9 @@ absl::StatusOr<Shown> Read(const ScheduleEvalArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const Prices prices, PricesOf(arguments.view));
   ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.table, kLargestScheduleTable));
   ABSL_ASSIGN_OR_RETURN(Schedule schedule, schedules::ReadTable(text, arguments.table));
+  if (const absl::Status legal = schedules::Validate(schedule); !legal.ok()) {
+    return absl::Status(legal.code(), absl::StrCat(arguments.table, ": ", legal.message()));
+  }
   ABSL_ASSIGN_OR_RETURN(pipeline::Costs costs, CostsFor(schedule, prices, "the table"));
   return Shown{arguments.table, std::move(schedule), std::move(costs)};
 }
@@ -135,12 +165,14 @@ int ScheduleList(bool as_json, const std::string& output) {
 }
 
 int ScheduleShow(const ScheduleShowArguments& arguments) {
-  if (const absl::Status format = CheckFormat(arguments.view); !format.ok()) return Fail(format);
+  if (const absl::Status format = CheckView(arguments.view); !format.ok()) return Fail(format);
   return Answer(arguments.family, Generated(arguments), arguments.view);
 }
 
 int ScheduleEval(const ScheduleEvalArguments& arguments) {
-  if (const absl::Status format = CheckFormat(arguments.view); !format.ok()) return Fail(format);
+  if (const absl::Status view = CheckView(arguments.view); !view.ok()) return Fail(view);
+  const absl::Status output = CheckNotRead("--output", arguments.view.output, {arguments.table});
+  if (!output.ok()) return Fail(output);
   return Answer(arguments.table, Read(arguments), arguments.view);
 }
 

@@ -249,7 +249,7 @@ absl::StatusOr<std::string> Output(const ScheduleView& view, const Report& repor
 
 int ScheduleOptimize(const ScheduleOptimizeArguments& arguments) {
   const ScheduleView& view = arguments.view;
-  if (const absl::Status format = CheckFormat(view); !format.ok()) return Fail(format);
+  if (const absl::Status format = CheckView(view); !format.ok()) return Fail(format);
   absl::StatusOr<pipeline::OptimizeRequest> request = RequestOf(arguments);
   if (!request.ok()) return Fail(request.status());
   CatchInterrupts();

@@ -6,10 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/decimal.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "cli/output.h"
 #include "reports/schedule_picture.h"
 #include "reports/schedule_report.h"
 #include "schedules/text/table.h"
@@ -21,7 +24,8 @@ constexpr const char* kFormats[] = {"text", "torch-csv", "torch-comms-csv", "jso
 
 }  // namespace
 
-absl::Status CheckFormat(const ScheduleView& view) {
+absl::Status CheckView(const ScheduleView& view) {
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--output", view.output, {view.stage_costs}));
   const std::vector<std::string> formats(std::begin(kFormats), std::end(kFormats));
   if (std::find(formats.begin(), formats.end(), view.format) == formats.end()) {
     return absl::InvalidArgumentError(absl::StrCat("--format ", view.format, ": no such format; allowed: ",
@@ -41,6 +45,12 @@ absl::StatusOr<Prices> PricesOf(const ScheduleView& view) {
   if (view.stage_costs.empty()) return prices;
   if (prices.given.backward.has_value()) {
     return absl::InvalidArgumentError("--costs: B beside --stage-costs, which has I and W; allowed: without B");
+  }
+  for (const absl::string_view item : absl::StrSplit(view.costs, ',')) {
+    const absl::string_view name = item.substr(0, item.find('='));
+    if (name != "F" && name != "I" && name != "W") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--costs: ", name, " beside --stage-costs, which has it for every stage; allowed: comm, block"));
   }
   ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(view.stage_costs, kLargestScheduleTable));
   ABSL_ASSIGN_OR_RETURN(prices.stages, pipeline::ReadStageCosts(text, view.stage_costs));

@@ -30,7 +30,8 @@ struct Prices {
   std::vector<schedules::PassCosts> stages;
 };
 
-absl::Status CheckFormat(const ScheduleView& view);
+// The format exists, and no cost file is written over.
+absl::Status CheckView(const ScheduleView& view);
 absl::StatusOr<Prices> PricesOf(const ScheduleView& view);
 // The refusal of `--costs B=...` where I and W are run apart.
 absl::Status NeedsInputAndWeight(std::string_view what);

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/status_macros.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
@@ -73,15 +74,11 @@ absl::StatusOr<std::optional<reports::ExpectedError>> ExpectedErrorFor(const spe
 }
 
 // What is written must not be what is read, or written twice.
-absl::Status CheckFiles(const SimulateArguments& arguments) {
-  const std::pair<const char*, const std::string&> outputs[] = {{"--output", arguments.output},
-                                                                {"--trace", arguments.trace}};
+absl::Status CheckFiles(const SimulateArguments& arguments, std::vector<std::string> inputs) {
+  inputs.push_back(arguments.spec.spec);
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--output", arguments.output, inputs));
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--trace", arguments.trace, inputs));
   std::error_code ignored;
-  for (const auto& [option, path] : outputs) {
-    if (!path.empty() && std::filesystem::equivalent(path, arguments.spec.spec, ignored)) {
-      return absl::InvalidArgumentError(absl::StrCat(option, ": ", path, " is the run itself; allowed: another file"));
-    }
-  }
   if (!arguments.trace.empty() && (arguments.trace == arguments.output ||
                                    std::filesystem::equivalent(arguments.trace, arguments.output, ignored))) {
     return absl::InvalidArgumentError(
@@ -94,11 +91,10 @@ absl::Status CheckFiles(const SimulateArguments& arguments) {
 
 int Simulate(const SimulateArguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
-  const absl::Status files = CheckFiles(arguments);
-  if (!files.ok()) return Fail(files);
   const absl::StatusOr<spec::LoadedRun> loaded =
       spec::LoadRun(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!loaded.ok()) return Fail(loaded.status());
+  if (const absl::Status files = CheckFiles(arguments, loaded->files); !files.ok()) return Fail(files);
   for (const std::string& warning : loaded->warnings) Warn(warning);
   absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
   if (!result.ok()) return Fail(result.status());

@@ -43,6 +43,9 @@ int SpecResolve(const SpecArguments& arguments, const std::string& output) {
   const absl::StatusOr<spec::LoadedRun> loaded =
       spec::LoadRun(arguments.spec, LoadOptionsOf(arguments.spec_path, arguments.overrides));
   if (!loaded.ok()) return Fail(loaded.status());
+  std::vector<std::string> inputs = loaded->files;
+  inputs.push_back(arguments.spec);
+  if (const absl::Status files = CheckNotRead("--output", output, inputs); !files.ok()) return Fail(files);
   return WriteOrFail(spec::ResolvedText(loaded->run), output);
 }
 

@@ -30,15 +30,12 @@ constexpr std::int64_t kMostListBytes = 256 << 20;
 constexpr std::int64_t kMostRowBytes = std::int64_t{4} << 30;
 
 // What is written must not be what is read.
-absl::Status CheckFiles(const SweepArguments& arguments) {
-  std::error_code ignored;
-  for (const std::string& input : {arguments.spec.spec, arguments.list}) {
-    if (!arguments.output.empty() && !input.empty() && std::filesystem::equivalent(arguments.output, input, ignored)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--output: ", arguments.output, " is read by the sweep; allowed: another file"));
-    }
-  }
-  return absl::OkStatus();
+absl::Status CheckFiles(const SweepArguments& arguments, const spec::BaseRun& base, const sweep::Points& points) {
+  std::vector<std::string> inputs = base.Files();
+  const std::vector<std::string> varied = points.Files();
+  inputs.insert(inputs.end(), varied.begin(), varied.end());
+  inputs.insert(inputs.end(), {arguments.spec.spec, arguments.list});
+  return CheckNotRead("--output", arguments.output, inputs);
 }
 
 absl::StatusOr<sweep::Points> PointsOf(const SweepArguments& arguments, const spec::BaseRun& base) {
@@ -166,12 +163,12 @@ int Sweep(const SweepArguments& arguments) {
   if (arguments.resume && arguments.output.empty()) {
     return Fail(absl::InvalidArgumentError("--resume: there is no file to go on with; allowed: with -o FILE"));
   }
-  if (const absl::Status files = CheckFiles(arguments); !files.ok()) return Fail(files);
   const absl::StatusOr<spec::BaseRun> base =
       spec::BaseRun::Read(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!base.ok()) return Fail(base.status());
   const absl::StatusOr<sweep::Points> points = PointsOf(arguments, *base);
   if (!points.ok()) return Fail(points.status());
+  if (const absl::Status files = CheckFiles(arguments, *base, *points); !files.ok()) return Fail(files);
   const sweep::Table table(points->fields(), IdOf(*base, *points),
                            arguments.json ? sweep::Format::kJson : sweep::Format::kCsv);
   sweep::Ranking ranking(static_cast<std::size_t>(arguments.top));

@@ -125,14 +125,8 @@ absl::Status CheckThresholds(const ValidateArguments& arguments) {
 
 // What is written must not be what is read, or written twice.
 absl::Status CheckFiles(const ValidateArguments& arguments) {
-  std::error_code ignored;
-  for (const auto& [option, path] :
-       {std::pair{"--output", &arguments.output}, {"--expected-errors", &arguments.expected_errors}}) {
-    if (!path->empty() && std::filesystem::equivalent(*path, arguments.file, ignored)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(option, ": ", *path, " is the table itself; allowed: another file"));
-    }
-  }
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--output", arguments.output, {arguments.file}));
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--expected-errors", arguments.expected_errors, {arguments.file}));
   if (!arguments.output.empty() && arguments.output == arguments.expected_errors) {
     return absl::InvalidArgumentError(
         absl::StrCat("--expected-errors: ", arguments.output, " is --output as well; allowed: another file"));

@@ -95,12 +95,15 @@ void Expand(const LoadOptions& options, PresetCache* cache, Diagnostics* of_clus
   }
 }
 
-// Overrides, presets, defaults.
-void Complete(const LoadOptions& options, PresetCache* cache, Draft* draft) {
+// Overrides, presets, defaults. Returns the files that become part of the run.
+std::vector<std::string> Complete(const LoadOptions& options, PresetCache* cache, Draft* draft) {
   auto& [run, origins, diagnostics] = *draft;
   Expand(options, cache, &diagnostics, draft);
+  std::vector<std::string> files;
+  if (run.schedule().has_file()) files.push_back(run.schedule().file());
   FillDefaults(options.stages_per_rank, &run, origins, &diagnostics);
   if (options.micro_batches > 0) FillGlobalBatch(options.micro_batches, &run, &diagnostics);
+  return files;
 }
 
 void Check(const LoadOptions& options, Draft* draft) {
@@ -113,7 +116,7 @@ void Check(const LoadOptions& options, Draft* draft) {
 
 absl::StatusOr<LoadedRun> Resolve(Draft draft, const LoadOptions& options, std::vector<SpecError>* errors) {
   ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
-  Complete(options, nullptr, &draft);
+  std::vector<std::string> files = Complete(options, nullptr, &draft);
   Check(options, &draft);
   auto& [run, origins, diagnostics] = draft;
   ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, errors));
@@ -124,6 +127,7 @@ absl::StatusOr<LoadedRun> Resolve(Draft draft, const LoadOptions& options, std::
   loaded.software = run.software().name();
   loaded.warnings = diagnostics.warnings();
   loaded.run = std::move(run);
+  loaded.files = std::move(files);
   return loaded;
 }
 
@@ -211,6 +215,11 @@ absl::Status BaseRun::CheckOverride(const std::string& override) const {
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> BaseRun::Files(const std::vector<std::string>& overrides) const {
+  Draft draft{.run = written_, .origins = Origins::None(), .diagnostics = {}};
+  return Complete(OptionsWith(overrides, 0), presets_.get(), &draft);
 }
 
 std::string BaseRun::Sha256(const std::vector<std::string>& overrides) const {

@@ -68,6 +68,8 @@ struct LoadedRun {
   std::string profile;   // name of the accelerator's profile
   std::string software;  // name of the software level
   std::vector<std::string> warnings;
+  // Read into the run beside its spec and presets: the schedule's table.
+  std::vector<std::string> files;
 };
 
 // INVALID_ARGUMENT whose message joins the errors, one a line; `errors`, where given, gets them one by one.
@@ -97,6 +99,8 @@ class BaseRun {
   // Whether path=value could be legal in some run: the field exists, the value has its type and lies in its range, a
   // preset of the name exists. INVALID_ARGUMENT says what is allowed.
   absl::Status CheckOverride(const std::string& override) const;
+  // What LoadedRun::files would be under these overrides.
+  std::vector<std::string> Files(const std::vector<std::string>& overrides = {}) const;
   // A digest of the base with presets and defaults filled in, legal or not, under further overrides.
   std::string Sha256(const std::vector<std::string>& overrides = {}) const;
 

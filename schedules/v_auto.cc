@@ -48,7 +48,7 @@ constexpr std::array<OrderRules, 5> kOrderRules = {
 constexpr std::array<GuidedRules, 4> kGuidedRules = {{{false, false}, {false, true}, {true, false}, {true, true}}};
 
 absl::Status Check(const Parameters& parameters) {
-  ABSL_RETURN_IF_ERROR(CheckTwoStagesPerRank(kName, parameters));
+  ABSL_RETURN_IF_ERROR(CheckBuildingBlock(kName, parameters));
   return CheckPlanning(kName, parameters, 2 * parameters.ranks);
 }
 
@@ -188,7 +188,7 @@ class Search {
     for (const Candidate& candidate : blocks) by_peak[PeakHere(candidate)].push_back(&candidate);
     const auto peaks = static_cast<std::int64_t>(by_peak.size());
     const auto share =
-        static_cast<std::size_t>(std::max<std::int64_t>(1, kMostPasses / (kPlansPerBlock * SizeOfPlan()) / peaks));
+        static_cast<std::size_t>(std::max<std::int64_t>(1, kMostPasses / (kPlansPerBlock * SizeOfRepeated()) / peaks));
     for (auto it = by_peak.rbegin(); it != by_peak.rend(); ++it) {
       if (it->first > chunks) continue;
       for (std::size_t i = 0; i < std::min(share, it->second.size()); ++i) {
@@ -199,14 +199,18 @@ class Search {
   }
 
   void TryBlock(const VBuildingBlock& block) {
-    placed_ += 2 * SizeOfPlan();
+    placed_ += 2 * SizeOfRepeated();
     const std::optional<Schedule> rebuilt = RebuildEnds(block, parameters_.micro_batches);
     if (rebuilt) TryOrder(*rebuilt);
     if (rebuilt && placed_ >= kMostPasses) return;
-    placed_ += 3 * SizeOfPlan();
+    placed_ += 3 * SizeOfRepeated();
     TryOrder(RepeatBuildingBlock(block, parameters_.micro_batches));
   }
 
+  // A block is as long as the pipeline is deep, however few micro-batches there are.
+  std::int64_t SizeOfRepeated() const {
+    return std::int64_t{6} * parameters_.ranks * std::max(parameters_.ranks, parameters_.micro_batches);
+  }
   std::int64_t SizeOfPlan() const { return std::int64_t{6} * parameters_.ranks * parameters_.micro_batches; }
 
   // A rank never holds more than all micro-batches.
@@ -251,7 +255,8 @@ class Search {
   }
 
   // At the limit, and since it decides what goes when, at all smaller ones: limits between a plan's tight one and its
-  // own give the same plan. So more memory never means a longer span.
+  // own give the same plan. So more memory does not mean a longer span, but where the guide itself or the number of
+  // blocks that are tried depends on the limit.
   template <typename Place>
   void Descend(const Place& place, std::int64_t cost_of_pass = 1) {
     std::int64_t spent = 0;
@@ -294,7 +299,8 @@ const Family kVAuto = {
     "V placement with controllable memory: the building block is searched for given costs and memory limit.",
     "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024 (arXiv 2405.15362), section 3; "
     "sail-sg/zero-bubble-pipeline-parallelism, v_auto_schedule.py",
-    "two chunks per rank; any number of micro-batches; memory limit at least 2 chunks (default: none)",
+    "two chunks per rank; at most 512 ranks; any number of micro-batches; memory limit at least 2 chunks (default: "
+    "none)",
     "none",
     &Check,
     &GenerateOrder,

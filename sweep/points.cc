@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kMicroBatches = "microbatches";
 constexpr std::string_view kGlobalBatch = "training.global_batch";
 constexpr std::string_view kSchedule = "schedule.name";
+constexpr std::string_view kScheduleFile = "schedule.file";
 constexpr std::string_view kVirtualStages = "parallelism.virtual_stages";
 
 // A check costs about as much as loading a run. Beyond so many values of a field, points refuse what is wrong.
@@ -173,6 +174,19 @@ absl::Status Points::Check(const spec::BaseRun& base) const {
   return absl::OkStatus();
 }
 
+std::vector<std::string> Points::Files() const {
+  std::vector<std::string> files;
+  std::size_t field = 0;
+  for (const Axis& axis : axes_) {
+    for (std::size_t column = 0; column < axis.fields.size(); ++column) {
+      if (paths_[field + column] != kScheduleFile) continue;
+      for (const std::vector<std::string>& cells : axis.values) files.push_back(cells[column]);
+    }
+    field += axis.fields.size();
+  }
+  return files;
+}
+
 std::string Points::Sha256(const spec::BaseRun& base) const {
   // Every cell with its length before it, so that no two lists of cells give one text.
   std::string text = base.Sha256();
@@ -181,13 +195,15 @@ std::string Points::Sha256(const spec::BaseRun& base) const {
   std::size_t field = 0;
   for (const Axis& axis : axes_) {
     absl::StrAppend(&text, "\n", axis.fields.size(), " x ", axis.values.size());
-    std::set<std::string> presets;
+    std::set<std::string> read;
     for (const std::vector<std::string>& cells : axis.values) {
       for (std::size_t column = 0; column < cells.size(); ++column) {
         append(cells[column]);
-        // What a preset says is part of the sweep, too.
-        const std::string override = absl::StrCat(paths_[field + column], "=", cells[column]);
-        if (!absl::EndsWith(paths_[field + column], ".preset") || !presets.insert(override).second) continue;
+        // What a preset or a file says is part of the sweep, too.
+        const std::string& path = paths_[field + column];
+        const std::string override = absl::StrCat(path, "=", cells[column]);
+        const bool reads = absl::EndsWith(path, ".preset") || path == kScheduleFile;
+        if (!reads || !read.insert(override).second) continue;
         append(base.Sha256({override}));
       }
     }

@@ -60,6 +60,8 @@ class Points {
   // Whether every field exists and every value could be legal in some run (for a field with very many values, the first
   // ones): what is wrong everywhere is a mistake of the user, not of a point.
   absl::Status Check(const spec::BaseRun& base) const;
+  // Files that points read into their runs.
+  std::vector<std::string> Files() const;
   // A digest of the base and of the points, which tells one sweep from another.
   std::string Sha256(const spec::BaseRun& base) const;
 

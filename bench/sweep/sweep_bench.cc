@@ -76,7 +76,8 @@ BENCHMARK(BM_Sweep)->Arg(1)->Arg(2)->UseRealTime()->MeasureProcessCPUTime()->Uni
 // One configuration, loaded anew (0) or from the base (1).
 void BM_Resolve(benchmark::State& state) {
   const Case typical = TypicalSweep();
-  const std::vector<std::string> overrides = {"parallelism.pp=16", "parallelism.virtual_stages=2"};
+  const std::vector<std::string> overrides = {"parallelism.pp=16", "parallelism.virtual_stages=2", "parallelism.dp=64",
+                                              "parallelism.gpus=8192"};
   const std::string expected = spec::ResolvedText(spec::LoadRun(kRun, OptionsWith(overrides)).value().run);
   v1::Run run;
   for (auto _ : state) {

@@ -1,5 +1,6 @@
 #include "sim/training/run_schedule.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "schedules/text/table.h"
@@ -23,7 +25,11 @@ constexpr std::string_view kSliced = "seq1f1b";
 bool IsTable(const v1::Schedule& schedule) { return schedule.name() == kTableSchedule; }
 
 absl::StatusOr<Schedule> ReadTable(const v1::Schedule& schedule) {
-  return schedules::ReadTable(schedule.table(), "schedule.table");
+  constexpr std::string_view kName = "table";
+  absl::StatusOr<Schedule> table = schedules::ReadTable(schedule.table(), kName);
+  if (table.ok() || !absl::StartsWith(table.status().message(), "table: ")) return table;
+  // Whoever reports it names the field.
+  return absl::Status(table.status().code(), table.status().message().substr(kName.size() + 2));
 }
 
 // What the schedule depends on; nullopt where the run is too broken to say.
@@ -58,13 +64,32 @@ absl::Status CheckMessages(const v1::Run& run, const Schedule& schedule) {
 }
 
 absl::Status CheckFamily(const Family& family, const v1::Run& run, Parameters parameters) {
-  if (family.name == kSliced) {
-    return absl::InvalidArgumentError(
-        "seq1f1b: what a slice of a sequence costs is not modelled in training runs; allowed: other schedules "
-        "(orrery schedule show seq1f1b evaluates it at given costs)");
-  }
   SetPlanning(run, {}, parameters);
   return family.check(parameters);
+}
+
+// At unit costs: whether an order within the limit exists depends on costs in rare cases only, which planning finds.
+absl::Status CheckMemoryLimit(const Family& family, v1::Run run, Parameters parameters) {
+  const auto works = [&](std::int64_t limit) {
+    run.mutable_schedule()->set_memory_limit(limit);
+    SetPlanning(run, {}, parameters);
+    return !absl::IsResourceExhausted(family.generate(parameters).status());
+  };
+  const std::int64_t given = run.schedule().memory_limit();
+  if (works(given)) return absl::OkStatus();
+  std::int64_t low = given + 1;
+  std::int64_t high = std::max<std::int64_t>(low, std::min(parameters.ranks, parameters.micro_batches));
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (works(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("found ", given, ", within which ",
+                                                 absl::string_view(family.name.data(), family.name.size()),
+                                                 " has no order; allowed: at least ", high));
 }
 
 absl::Status CheckTable(const Schedule& table, const Parameters& run) {
@@ -113,12 +138,21 @@ void AddFamilyProblems(const Family& family, const v1::Run& run, Problems& probl
                         absl::StrCat("found ", run.schedule().name(),
                                      " beside a table of actions; allowed: table, or no schedule.file")});
   }
+  if (family.name == kSliced) {
+    problems.push_back({{"schedule.name"},
+                        "seq1f1b: what a slice of a sequence costs is not modelled in training runs; allowed: other "
+                        "schedules (orrery schedule show seq1f1b evaluates it at given costs)"});
+    return;
+  }
   const std::optional<Parameters> parameters = ParametersOf(run);
   if (!parameters.has_value()) return;
   const absl::Status legal = CheckFamily(family, run, *parameters);
   Add({"schedule.group_size", "schedule.pipelines", "schedule.memory_limit", "parallelism.virtual_stages",
        "training.global_batch", "training.micro_batch", "parallelism.dp", "parallelism.pp", "schedule.name"},
       legal, problems);
+  if (legal.ok() && family.automatic && run.schedule().has_memory_limit()) {
+    Add({"schedule.memory_limit", "schedule.name"}, CheckMemoryLimit(family, run, *parameters), problems);
+  }
   const v1::Software& software = run.software();
   if (!legal.ok() || (software.message_mode() != v1::BLOCKING && software.split_message_mode() != v1::BLOCKING)) return;
   const absl::StatusOr<Schedule> schedule = family.generate(*parameters);
@@ -164,7 +198,11 @@ absl::StatusOr<Schedule> ScheduleOf(const v1::Run& run, const schedules::Plannin
   ABSL_ASSIGN_OR_RETURN(const Family* family, schedules::FindFamily(run.schedule().name()));
   Parameters parameters = *ParametersOf(run);
   SetPlanning(run, planning, parameters);
-  return family->generate(parameters);
+  absl::StatusOr<Schedule> schedule = family->generate(parameters);
+  if (!absl::IsResourceExhausted(schedule.status())) return schedule;
+  return absl::InvalidArgumentError(absl::StrCat("schedule.memory_limit: ", schedule.status().message(),
+                                                 " (bytes; one micro-batch on all stages of a rank: ",
+                                                 parameters.chunks * parameters.planning.memory.forward, ")"));
 }
 
 }  // namespace orrery::training

@@ -93,7 +93,7 @@ TEST_F(SweepCliTest, BadInput) {
       {"--list /no/such/file.csv", "/no/such/file.csv"},
       {"--list " + File("empty.csv", "tp\n"), "has no row"},
       {"--vary tp=1 -o /no/such/folder/rows.csv", "/no/such/folder/rows.csv"},
-      {"--list " + File("one.csv", "tp\n1\n") + " -o " + Path("one.csv").string(), "is read by the sweep"}};
+      {"--list " + File("one.csv", "tp\n1\n") + " -o " + Path("one.csv").string(), "is read by this command"}};
   for (const auto& [arguments, message] : cases) {
     const Outcome outcome = Orrery(Sweep(arguments));
     EXPECT_EQ(outcome.code, 2) << arguments;

@@ -58,6 +58,8 @@ TEST(RunSchedule, WhatIsNotLegalIsRefused) {
               HasSubstr("has 2 stages on a rank"));
   EXPECT_THAT(ProblemOf(RunWith("seq1f1b")), HasSubstr("not modelled in training runs"));
   EXPECT_THAT(ProblemOf(RunWith("zb-1p", {"schedule.memory_limit=3"})), HasSubstr("zb-auto takes any limit"));
+  EXPECT_THAT(ProblemOf(RunWith("zb-v-greedy", {"schedule.memory_limit=1"})),
+              HasSubstr("schedule.memory_limit: found 1, within which zb-v-greedy has no order; allowed: at least 4"));
   EXPECT_THAT(ProblemOf(RunWith("table")), HasSubstr("found \"table\" without one"));
 }
 
