@@ -30,8 +30,8 @@ struct GuidedRules {
 // guide's order; W's where memory demands them and where the rank would wait. False where the plan becomes Hopeless.
 //
 // No deadlock at limits of 2 M_B and more: F's of chunk 0 leave room for one activation of chunk 1, and so the oldest
-// micro-batch can always go on. Its next F of chunk 0 finds at most finished micro-batches on its rank, its F of chunk 1
-// at most activations of chunk 0, I and W free memory.
+// micro-batch can always go on. Its next F of chunk 0 finds at most finished micro-batches on its rank, its F of chunk
+// 1 at most activations of chunk 0, I and W free memory.
 bool PlaceGuided(const Schedule& guide, const GuidedRules& rules, Plan& plan);
 
 }  // namespace orrery::schedules

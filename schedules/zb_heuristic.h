@@ -1,10 +1,10 @@
 // Internal to schedules/: the automatic zero-bubble scheduler for one stage per rank (Qi et al., Zero Bubble Pipeline
 // Parallelism, ICLR 2024, arXiv 2401.10241, section 3.1; in sail-sg/zero-bubble-pipeline-parallelism zb.py).
 //
-// Warm-up: from the last rank back, a rank takes F's while memory lasts and its clock is before the arrival of its first
-// I, and at least one F more than the next rank. Then in rounds: every rank in order takes one F, every rank in reverse
-// takes one I. W's go before such a pass where memory demands it, where they end before its input arrives, and where
-// waiting for it would make this rank the one that has waited longest. The rest of the W's come last.
+// Warm-up: from the last rank back, a rank takes F's while memory lasts and its clock is before the arrival of its
+// first I, and at least one F more than the next rank. Then in rounds: every rank in order takes one F, every rank in
+// reverse takes one I. W's go before such a pass where memory demands it, where they end before its input arrives, and
+// where waiting for it would make this rank the one that has waited longest. The rest of the W's come last.
 #ifndef ORRERY_SCHEDULES_ZB_HEURISTIC_H_
 #define ORRERY_SCHEDULES_ZB_HEURISTIC_H_
 

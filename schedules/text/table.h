@@ -23,8 +23,8 @@ namespace orrery::schedules {
 // length, blank lines are skipped. Where a row has an idle slot before an action, `slots` holds the columns (not of
 // lowered tables). Communication is checked, where there is any: once each, after the producer or before the consumer.
 //
-// The order of the passes is not checked: see Validate. INVALID_ARGUMENT says what is allowed. FAILED_PRECONDITION where
-// a pass waits for one that no rank runs: a deadlock whatever the order.
+// The order of the passes is not checked: see Validate. INVALID_ARGUMENT says what is allowed. FAILED_PRECONDITION
+// where a pass waits for one that no rank runs: a deadlock whatever the order.
 absl::StatusOr<Schedule> ReadTable(std::string_view text, std::string_view name);
 
 // The compute-only form, in the schedule's slots if it has any.

@@ -52,9 +52,9 @@ inline std::optional<SplitEvaluation> EvaluateSplit(const Schedule& schedule, co
       }
     }
     const PassCosts& pass = costs.Of(stage);
-    clock[r] = start + (forward                                       ? pass.forward
+    clock[r] = start + (forward                                     ? pass.forward
                         : action.kind == ActionKind::kInputGradient ? pass.input_gradient
-                                                                      : pass.weight_gradient);
+                                                                    : pass.weight_gradient);
     if (first[r] == kMissing) first[r] = start;
     if (action.kind != ActionKind::kWeightGradient) end(forward, stage, action.micro_batch) = clock[r];
     ++next[r];
