@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -206,8 +207,9 @@ absl::StatusOr<Optimized> Optimize(const OptimizeRequest& request) {
   for (optimizer::CutSearch& search : searches) {
     search.Improve(request.effort / static_cast<std::int64_t>(searches.size()), found, best, order);
   }
-  std::stable_sort(found.published.begin(), found.published.end(),
-                   [](const Published& a, const Published& b) { return a.value < b.value; });
+  std::sort(found.published.begin(), found.published.end(), [](const Published& a, const Published& b) {
+    return std::tie(a.value, a.cut, a.family) < std::tie(b.value, b.cut, b.family);
+  });
   found.lower_bound = best;
   for (const optimizer::CutSearch& search : searches) {
     found.lower_bound = std::min(found.lower_bound, search.lower_bound());

@@ -55,7 +55,9 @@ std::vector<Start> PublishedOrders(const Model& model, const schedules::Placemen
     if (family.fixed_chunks == 0 || family.fixed_chunks == parameters.chunks) families.push_back(&family);
   }
   // Those that take any number of chunks come last: with one they are others under another name.
-  std::stable_partition(families.begin(), families.end(), [](const auto* family) { return family->fixed_chunks != 0; });
+  std::sort(families.begin(), families.end(), [](const schedules::Family* a, const schedules::Family* b) {
+    return std::pair(a->fixed_chunks == 0, a->name) < std::pair(b->fixed_chunks == 0, b->name);
+  });
   const auto is_listed = [&](const Start& start) {
     return std::any_of(starts.begin(), starts.end(), [&](const Start& s) { return s.sequences == start.sequences; });
   };
@@ -71,7 +73,7 @@ std::vector<Start> PublishedOrders(const Model& model, const schedules::Placemen
     const bool any_chunks = family.fixed_chunks == 0;
     if (best.has_value() && !(any_chunks && is_listed(*best))) starts.push_back(*std::move(best));
   }
-  std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.family < b.family; });
+  std::sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.family < b.family; });
   return starts;
 }
 
