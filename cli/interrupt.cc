@@ -25,4 +25,9 @@ void CatchInterrupts() {
 
 int Interrupted() { return interrupted.load(); }
 
+int InterruptedCode() {
+  constexpr int kSignalled = 128;
+  return kSignalled + Interrupted();
+}
+
 }  // namespace orrery::cli

@@ -10,6 +10,9 @@ void CatchInterrupts();
 // The signal that came, or 0.
 int Interrupted();
 
+// The exit code of a process that a signal ended, as a shell reports it.
+int InterruptedCode();
+
 }  // namespace orrery::cli
 
 #endif  // ORRERY_CLI_INTERRUPT_H_

@@ -271,8 +271,7 @@ int ScheduleOptimize(const ScheduleOptimizeArguments& arguments) {
   if (view.format == "svg" || view.format.starts_with("torch")) std::fputs(report.Summary().c_str(), stderr);
   if (!found->stopped) return kDone;
   Warn("interrupted: the best order found so far; without the interruption a better one may follow");
-  constexpr int kSignalled = 128;  // as a shell reports it
-  return kSignalled + Interrupted();
+  return InterruptedCode();
 }
 
 }  // namespace orrery::cli

@@ -153,8 +153,7 @@ std::string IdOf(const spec::BaseRun& base, const sweep::Points& points) {
 int Interrupt(const SweepArguments& arguments, const absl::Status& status) {
   Warn(absl::StrCat(absl::string_view(status.message()),
                     arguments.output.empty() ? "" : "; the same command with --resume goes on"));
-  constexpr int kSignalled = 128;  // as a shell reports it
-  return kSignalled + Interrupted();
+  return InterruptedCode();
 }
 
 }  // namespace

@@ -63,6 +63,18 @@ std::vector<Action> AlternateSplit(const std::vector<Action>& forwards, const st
   return order;
 }
 
+Schedule SplitOneForwardOneBackward(const Parameters& parameters, std::int32_t depth) {
+  const std::int32_t m = parameters.micro_batches;
+  const std::vector<Action> forwards = GroupedForwards(1, m, m);
+  const std::vector<Action> input_gradients = Reversed(forwards, 1, ActionKind::kInputGradient);
+  Schedule schedule{Placement::Loop(parameters.ranks, 1), m, {}};
+  for (std::int32_t rank = 0; rank < parameters.ranks; ++rank) {
+    const std::int32_t hops = parameters.ranks - 1 - rank;
+    schedule.order.push_back(AlternateSplit(forwards, input_gradients, depth * hops, depth * rank));
+  }
+  return schedule;
+}
+
 std::int32_t TorchGroupSize(const Parameters& parameters) {
   return parameters.micro_batches / std::max(1, parameters.micro_batches / parameters.ranks);
 }

@@ -26,6 +26,10 @@ std::vector<Action> Alternate(const std::vector<Action>& forwards, const std::ve
 std::vector<Action> AlternateSplit(const std::vector<Action>& forwards, const std::vector<Action>& input_gradients,
                                    std::int32_t warmup, std::int32_t delay);
 
+// 1F1B with split backward passes, one stage per rank: `depth` times the forward passes of 1F1B ahead on every rank,
+// and weight gradients held back by `depth` times the rank (ZB-H1: 1, ZB-H2: 2).
+Schedule SplitOneForwardOneBackward(const Parameters& parameters, std::int32_t depth);
+
 // Micro-batches in a row per chunk in PyTorch's interleaved schedules: m / max(1, m / p), divided as integers.
 std::int32_t TorchGroupSize(const Parameters& parameters);
 // CheckCommon, and that the groups are equal.

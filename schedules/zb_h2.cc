@@ -10,15 +10,7 @@ constexpr std::string_view kName = "zb-h2";
 absl::Status Check(const Parameters& parameters) { return CheckOneStagePerRank(kName, parameters); }
 
 absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
-  const std::int32_t m = parameters.micro_batches;
-  const std::vector<Action> forwards = GroupedForwards(1, m, m);
-  const std::vector<Action> input_gradients = Reversed(forwards, 1, ActionKind::kInputGradient);
-  Schedule schedule{Placement::Loop(parameters.ranks, 1), m, {}};
-  for (std::int32_t rank = 0; rank < parameters.ranks; ++rank) {
-    const std::int32_t hops = parameters.ranks - 1 - rank;
-    schedule.order.push_back(AlternateSplit(forwards, input_gradients, 2 * hops, 2 * rank));
-  }
-  return schedule;
+  return SplitOneForwardOneBackward(parameters, 2);
 }
 
 }  // namespace
