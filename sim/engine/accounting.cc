@@ -1,8 +1,11 @@
 #include "sim/engine/accounting.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
@@ -120,21 +123,24 @@ Accountant::ProgramAccount Accountant::Prepare(const Program& program, const Pro
   for (const HostOp& host_op : program.host_ops) account.host_waits |= host_op.waits != kNoEvent;
   account.update_position = index.position[static_cast<std::size_t>(program.update_op)];
   account.op_sums.resize(program.ops.size());
+  static_assert(kTimeClasses <= 32);
+  TimeByClass by_class{};  // of one operation; all zero between two
+  std::uint32_t seen = 0;  // classes of its segments, one bit each
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     OpSums& op_sums = account.op_sums[i];
     op_sums.first = static_cast<std::int32_t>(account.sums.size());
     for (std::int32_t s = op.first_segment; s < op.first_segment + op.num_segments; ++s) {
       const Segment& segment = program.segments[static_cast<std::size_t>(s)];
-      if (segment.duration == Time()) continue;
-      const auto same = std::find_if(account.sums.begin() + op_sums.first, account.sums.end(),
-                                     [&](const ClassSum& sum) { return sum.time_class == segment.time_class; });
-      if (same != account.sums.end()) {
-        same->sum += segment.duration;
-      } else {
-        account.sums.push_back({segment.time_class, segment.duration});
-      }
-      op_sums.total += segment.duration;
+      Of(by_class, segment.time_class) += segment.duration;
+      seen |= 1u << static_cast<unsigned>(segment.time_class);
+    }
+    for (; seen != 0; seen &= seen - 1) {
+      const auto time_class = static_cast<TimeClass>(std::countr_zero(seen));
+      const Time sum = std::exchange(Of(by_class, time_class), Time());
+      if (sum == Time()) continue;
+      account.sums.push_back({time_class, sum});
+      op_sums.total += sum;
     }
     op_sums.count = static_cast<std::int32_t>(account.sums.size()) - op_sums.first;
     if (op.stream != kComputeStream) continue;
