@@ -23,6 +23,8 @@
 namespace orrery {
 namespace {
 
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
 class FileDescriptor {
  public:
   explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
@@ -39,24 +41,6 @@ class FileDescriptor {
  private:
   int descriptor_;
 };
-
-// The status of a failed system call on `path`.
-absl::Status SystemError(const std::string& path, int error, absl::string_view doing) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(absl::StrCat(path, ": no permission to ", doing, " it"));
-    case EISDIR:
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory; expected a file"));
-    default:
-      return absl::UnavailableError(
-          absl::StrCat(path, ": cannot ", doing, " it: ", std::generic_category().message(error)));
-  }
-}
 
 absl::Status TooLarge(const std::string& path, std::int64_t max_bytes) {
   return absl::ResourceExhaustedError(
@@ -94,6 +78,23 @@ absl::Status WriteTemporary(const std::string& temporary, const std::string& pat
 }
 
 }  // namespace
+
+absl::Status SystemError(const std::string& path, int error, std::string_view doing) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(absl::StrCat(path, ": no such file or directory"));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(absl::StrCat(path, ": no permission to ", View(doing), " it"));
+    case EISDIR:
+      return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory; expected a file"));
+    default:
+      return absl::UnavailableError(
+          absl::StrCat(path, ": cannot ", View(doing), " it: ", std::generic_category().message(error)));
+  }
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, std::int64_t max_bytes) {
   // O_NONBLOCK: opening a pipe must not wait for its writer; regular files ignore it.

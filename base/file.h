@@ -11,6 +11,9 @@
 
 namespace orrery {
 
+// The status of a system call on `path` that failed with this errno. `doing`: "read", "write".
+absl::Status SystemError(const std::string& path, int error, std::string_view doing);
+
 // The contents of a regular file of at most `max_bytes` bytes. Errors: kNotFound (no such file), kPermissionDenied,
 // kInvalidArgument (a directory, a device, a pipe or a socket), kResourceExhausted (larger than `max_bytes`),
 // kUnavailable (the system refused for another reason, which is quoted). Never blocks on a pipe and never reads more

@@ -1,7 +1,9 @@
 #include "proto/defaults.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -225,12 +227,65 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
   ORRERY_DEFAULT(model, tied_embeddings, true);
 }
 
-void FillNodeDefaults(v1::Node* node) {
-  for (const auto& [present, link] :
-       {std::pair(node->has_nvlink(), &v1::Node::mutable_nvlink), std::pair(node->has_nic(), &v1::Node::mutable_nic)}) {
-    if (!present || !(node->*link)()->has_efficiency()) continue;
-    ORRERY_DEFAULT((node->*link)(), message_efficiency, (node->*link)()->efficiency());
+void FillMessageEfficiency(bool present, v1::Link* link) {
+  if (present && link->has_efficiency()) ORRERY_DEFAULT(link, message_efficiency, link->efficiency());
+}
+
+// Fields of `path` that would follow from what is missing or out of its range are not judged: that says so itself.
+void FillPcie(const std::string& path, const v1::Node& node, v1::Link* pcie, Diagnostics* diagnostics) {
+  if (node.gpus() > 0 && node.nics() > 0 && node.nic().bandwidth() > 0) {
+    const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
+    ORRERY_DEFAULT(pcie, bandwidth, node.nic().bandwidth() * std::max(1.0, nics_per_gpu));
+  } else if (!pcie->has_bandwidth()) {
+    diagnostics->MarkBad(JoinPath(path, "pcie.bandwidth"));
+    diagnostics->MarkBad(JoinPath(path, "cpu_link.bandwidth"));
   }
+  ORRERY_DEFAULT(pcie, efficiency, 1);
+  ORRERY_DEFAULT(pcie, latency, 0);
+}
+
+void FillCpuLink(const v1::Link& pcie, v1::Link* cpu_link) {
+  if (pcie.has_bandwidth()) ORRERY_DEFAULT(cpu_link, bandwidth, pcie.bandwidth());
+  ORRERY_DEFAULT(cpu_link, efficiency, pcie.efficiency());
+  ORRERY_DEFAULT(cpu_link, latency, pcie.latency());
+}
+
+void FillNodeDefaults(const std::string& path, v1::Node* node, Diagnostics* diagnostics) {
+  FillMessageEfficiency(node->has_nvlink(), node->mutable_nvlink());
+  FillMessageEfficiency(node->has_nic(), node->mutable_nic());
+  std::map<std::int64_t, std::int64_t> links_of_gpu;
+  for (const v1::NvlinkPair& pair : node->nvlink_pair()) {
+    links_of_gpu[pair.a()] += std::clamp<std::int64_t>(pair.links(), 0, 1024);
+    links_of_gpu[pair.b()] += std::clamp<std::int64_t>(pair.links(), 0, 1024);
+  }
+  ORRERY_DEFAULT(node, nvswitches, links_of_gpu.empty() ? 1 : 0);
+  std::int64_t most_links = std::clamp<std::int64_t>(node->nvswitches(), 0, 1024);
+  for (const auto& [gpu, links] : links_of_gpu) most_links = std::max(most_links, links);
+  ORRERY_DEFAULT(node, nvlinks, most_links);
+  FillPcie(path, *node, node->mutable_pcie(), diagnostics);
+  FillMessageEfficiency(true, node->mutable_pcie());
+  ORRERY_DEFAULT(node, pcie_switches, 0);
+  ORRERY_DEFAULT(node, cpus, 1);
+  FillCpuLink(node->pcie(), node->mutable_cpu_link());
+  FillMessageEfficiency(true, node->mutable_cpu_link());
+  ORRERY_DEFAULT(node, cpu_vendor, v1::INTEL);
+  ORRERY_DEFAULT(node, hosts, 1);
+}
+
+void FillFabricDefaults(const std::string& path, const v1::Link& nic, v1::Fabric* fabric, Diagnostics* diagnostics) {
+  ORRERY_DEFAULT(fabric, rail_optimised, true);
+  ORRERY_DEFAULT(fabric, separate_rails, false);
+  ORRERY_DEFAULT(fabric, planes, 1);
+  if (fabric->planes() > 0 && nic.bandwidth() > 0) {
+    ORRERY_DEFAULT(fabric, uplink_bandwidth, nic.bandwidth() / static_cast<double>(fabric->planes()));
+  } else if (!fabric->has_uplink_bandwidth()) {
+    diagnostics->MarkBad(JoinPath(path, "uplink_bandwidth"));
+  }
+  ORRERY_DEFAULT(fabric, switch_ports, 64);
+  ORRERY_DEFAULT(fabric, nodes_per_pod, 0);
+  ORRERY_DEFAULT(fabric, pod_oversubscription, 1);
+  ORRERY_DEFAULT(fabric, routing, v1::ADAPTIVE);
+  ORRERY_DEFAULT(fabric, hash_seed, 1);
 }
 
 void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics) {
@@ -256,6 +311,25 @@ void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics)
   diagnostics->MarkBad("cluster");
 }
 
+void FillClusterDefaults(const std::string& path, v1::Cluster* cluster, Diagnostics* diagnostics) {
+  if (cluster->has_node()) FillNodeDefaults(JoinPath(path, "node"), cluster->mutable_node(), diagnostics);
+  for (int i = 0; i < cluster->more_nodes_size(); ++i) {
+    v1::NodeGroup* group = cluster->mutable_more_nodes(i);
+    if (!group->has_node()) continue;
+    FillNodeDefaults(JoinPath(path, absl::StrCat("more_nodes[", i, "].node")), group->mutable_node(), diagnostics);
+  }
+  if (cluster->has_fabric()) {
+    FillFabricDefaults(JoinPath(path, "fabric"), cluster->node().nic(), cluster->mutable_fabric(), diagnostics);
+  }
+  if (!cluster->has_graph()) return;
+  ORRERY_DEFAULT(cluster->mutable_graph(), routing, v1::ADAPTIVE);
+  ORRERY_DEFAULT(cluster->mutable_graph(), hash_seed, 1);
+  for (v1::Cable& cable : *cluster->mutable_graph()->mutable_cable()) {
+    ORRERY_DEFAULT(&cable, count, 1);
+    FillMessageEfficiency(cable.has_link(), cable.mutable_link());
+  }
+}
+
 void FillDefaults(const std::function<std::int64_t(const v1::Schedule&)>& stages_per_rank, v1::Run* run,
                   const Origins& origins, Diagnostics* diagnostics) {
   const v1::SoftwareDefaults& level = run->software().defaults();
@@ -267,7 +341,7 @@ void FillDefaults(const std::function<std::int64_t(const v1::Schedule&)>& stages
   FillParallelism(level, stages_per_rank ? stages_per_rank(run->schedule()) : 0, run->mutable_parallelism(), origins,
                   diagnostics);
   FillStages(run->model(), level, run->mutable_parallelism(), diagnostics);
-  if (run->cluster().has_node()) FillNodeDefaults(run->mutable_cluster()->mutable_node());
+  FillClusterDefaults("cluster", run->mutable_cluster(), diagnostics);
   if (run->has_software()) FillSoftware(run->cluster().accelerator().profile().host(), run->mutable_software());
   FillTraining(level, run->mutable_training(), diagnostics);
   ORRERY_DEFAULT(run->mutable_schedule(), group_size, run->parallelism().pp());

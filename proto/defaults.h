@@ -15,9 +15,9 @@ namespace orrery::spec {
 // the cluster is expanded, after the software is.
 void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics);
 
-// Of a model that stands at `path`.
+// Of a model, or a cluster, that stands at `path`.
 void FillModelDefaults(const std::string& path, v1::Model* model, const Origins& origins, Diagnostics* diagnostics);
-void FillNodeDefaults(v1::Node* node);
+void FillClusterDefaults(const std::string& path, v1::Cluster* cluster, Diagnostics* diagnostics);
 
 // Everything else, after presets. Fields that cannot be derived stay empty, and the rules report them.
 // `stages_per_rank`: see LoadOptions; may be empty.

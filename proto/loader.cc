@@ -241,9 +241,7 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
   message->GetReflection()->SetString(message, message->GetDescriptor()->FindFieldByName("preset"), name);
   PresetExpander(options.spec_path, &origins, &diagnostics).Expand("", message);
   if (auto* model = dynamic_cast<v1::Model*>(message)) FillModelDefaults("", model, origins, &diagnostics);
-  if (auto* cluster = dynamic_cast<v1::Cluster*>(message); cluster != nullptr && cluster->has_node()) {
-    FillNodeDefaults(cluster->mutable_node());
-  }
+  if (auto* cluster = dynamic_cast<v1::Cluster*>(message)) FillClusterDefaults("", cluster, &diagnostics);
   CheckRules(*message, "", origins, &diagnostics);
   return StatusOf(diagnostics, nullptr);
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/rules.h"
@@ -360,32 +361,13 @@ class Reader {
   Diagnostics* diagnostics_;
 };
 
-// Number of bytes of the UTF-8 sequence that `lead` opens, 0 if none, and the smallest code point that needs them.
-std::size_t SequenceLength(unsigned char lead, std::uint32_t* smallest) {
-  if (lead < 0x80) return *smallest = 0, 1;
-  if (lead >= 0xC2 && lead < 0xE0) return *smallest = 0x80, 2;
-  if (lead >= 0xE0 && lead < 0xF0) return *smallest = 0x800, 3;
-  if (lead >= 0xF0 && lead < 0xF5) return *smallest = 0x10000, 4;
-  return 0;
-}
-
 }  // namespace
 
 bool IsUtf8(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const auto lead = static_cast<unsigned char>(bytes[i]);
-    std::uint32_t smallest = 0;
-    const std::size_t length = SequenceLength(lead, &smallest);
-    if (length == 0 || i + length > bytes.size()) return false;
-    std::uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto byte = static_cast<unsigned char>(bytes[i + k]);
-      if ((byte & 0xC0u) != 0x80u) return false;
-      code = (code << 6) | (byte & 0x3Fu);
-    }
-    // Overlong forms, surrogates, and beyond Unicode.
-    if (code < smallest || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return false;
-    i += length;
+  while (!bytes.empty()) {
+    const Character character = FirstCharacter(bytes);
+    if (character.bytes == 0) return false;
+    bytes.remove_prefix(character.bytes);
   }
   return true;
 }

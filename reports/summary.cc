@@ -1,10 +1,9 @@
 #include "reports/summary.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "base/text_table.h"
+#include "base/utf8.h"
 #include "reports/memory_report.h"
 #include "reports/time_classes.h"
 
@@ -26,20 +25,13 @@ struct Unit {
   std::string WithSymbol(Time time) const { return absl::StrCat(Text(time), per_second == 1 ? " s" : " ms"); }
 };
 
-// A user's name on one line of a terminal.
-std::string Printable(const std::string& name) {
-  if (name.empty()) return "(unnamed)";
-  std::string printable = name;
-  std::replace_if(
-      printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return printable;
-}
+std::string NameOf(const std::string& name) { return name.empty() ? "(unnamed)" : Printable(name); }
 
 std::string Heading(const training::Result& result) {
   const v1::Run& run = result.plan->run;
   const v1::Parallelism& parallelism = run.parallelism();
-  std::string text = absl::StrCat(Printable(run.name()), ": ", Printable(run.model().name()), " on ",
-                                  FormatCount(result.gpus), " x ", Printable(run.cluster().accelerator().name()), "\n");
+  std::string text = absl::StrCat(NameOf(run.name()), ": ", NameOf(run.model().name()), " on ",
+                                  FormatCount(result.gpus), " x ", NameOf(run.cluster().accelerator().name()), "\n");
   absl::StrAppend(&text, "TP ", parallelism.tp(), ", PP ", parallelism.pp(), ", DP ", parallelism.dp(),
                   parallelism.sequence_parallel() ? ", sequence parallel" : "", ", ZeRO-", parallelism.zero_stage(),
                   "; schedule ", run.schedule().name());

@@ -4,29 +4,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace orrery::reports {
 namespace {
 
 absl::string_view View(std::string_view text) { return absl::string_view(text.data(), text.size()); }
 
-bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
-
 // Bytes of the character of XML 1.0 that `text` begins with, or 0 where it begins with none.
 std::size_t XmlCharacter(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return 0;
-  std::uint32_t code = lead & (0xFFU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!IsContinuation(text[i])) return 0;
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool forbidden = code == 0xFFFE || code == 0xFFFF || code > 0x10FFFF;
-  return overlong || surrogate || forbidden ? 0 : size;
+  const auto [code, bytes] = FirstCharacter(text);
+  const bool control = code < 0x20 && code != '\t' && code != '\n' && code != '\r';
+  return control || code == 0xFFFE || code == 0xFFFF ? 0 : bytes;
 }
 
 }  // namespace

@@ -172,7 +172,11 @@ const Family kChimera = {
     "p - p/D + 1 where a pipeline begins",
     &Check,
     &GenerateOrder,
-    1,
+    /*fixed_chunks=*/1,
+    /*automatic=*/false,
+    /*default_chunks=*/1,
+    /*sliced=*/false,
+    /*takes_pipelines=*/true,
 };
 
 }  // namespace orrery::schedules

@@ -3,6 +3,7 @@
 #define ORRERY_SCHEDULES_FAMILY_H_
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct PassMemory {
 
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
 };
+
+// Most that the costs of all passes and messages of an order may add up to: sums of a few such times fit in 64 bits.
+inline constexpr std::int64_t kMostTime = std::numeric_limits<std::int64_t>::max() / 4;
 
 // What automatic schedules plan with. The others ignore it.
 struct PlanningCosts {
@@ -74,6 +78,14 @@ struct Family {
   std::int32_t fixed_chunks = 0;
   // Plans by Parameters::planning.
   bool automatic = false;
+  // Stages per rank where `chunks` is free and nobody says how many.
+  std::int32_t default_chunks = 1;
+  // Cuts micro-batches into Parameters::slices.
+  bool sliced = false;
+  // Keeps Parameters::pipelines copies of the model.
+  bool takes_pipelines = false;
+
+  std::int32_t usual_chunks() const { return fixed_chunks > 0 ? fixed_chunks : default_chunks; }
 };
 
 // All families, in the order in which they are listed to a user.

@@ -21,8 +21,8 @@ constexpr std::int32_t kBackwardSlots = 2;
 absl::Status Check(const Parameters& parameters) {
   ABSL_RETURN_IF_ERROR(CheckCommon(kName, parameters));
   if (parameters.chunks % 2 == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("hanayo: chunks = ", parameters.chunks,
-                                                 ", allowed: even numbers, two stages per rank for every wave"));
+  return absl::InvalidArgumentError(absl::StrCat("hanayo: chunks = ", parameters.chunks, " (virtual_stages)",
+                                                 ", allowed: even numbers from 2, two stages per rank for every wave"));
 }
 
 class Greedy {
@@ -112,6 +112,9 @@ const Family kHanayo = {
     "",
     &Check,
     &GenerateOrder,
+    /*fixed_chunks=*/0,
+    /*automatic=*/false,
+    /*default_chunks=*/2,
 };
 
 }  // namespace orrery::schedules

@@ -3,18 +3,25 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/decimal.h"
+#include "base/units.h"
 #include "schedules/families.h"
 
 namespace orrery::schedules {
 namespace {
 
-// Sums over an iteration stay below a quarter of the range, so that no sum of two overflows.
-constexpr std::int64_t kMost = kNever / 4;
-
 absl::string_view View(std::string_view text) { return absl::string_view(text.data(), text.size()); }
 
 std::uint8_t Code(ActionKind kind, std::int32_t chunk) {
   return static_cast<std::uint8_t>(static_cast<std::uint32_t>(kind) * 64 + static_cast<std::uint32_t>(chunk));
+}
+
+// Memory in M, the activations of one micro-batch on all stages of a rank, rounded up to 1e-9 of it.
+std::string InMicroBatches(std::int64_t memory, const Parameters& parameters) {
+  const Int128 of_one =
+      std::max<Int128>(static_cast<Int128>(parameters.planning.memory.forward) * parameters.chunks, 1);
+  const Int128 steps = (static_cast<Int128>(memory) * kDecimalOne + of_one - 1) / of_one;
+  return FormatDecimal(static_cast<std::int64_t>(std::min<Int128>(steps, kNever)));
 }
 
 ActionKind KindOf(std::uint8_t code) { return static_cast<ActionKind>(code / 64); }
@@ -25,32 +32,33 @@ std::int32_t ChunkOf(std::uint8_t code) { return code % 64; }
 absl::Status CheckPlanning(std::string_view family, const Parameters& parameters, std::int32_t stages) {
   const PlanningCosts& planning = parameters.planning;
   const auto error = [&](const auto&... text) {
-    return absl::InvalidArgumentError(absl::StrCat(View(family), ": planning.", text...));
+    return absl::InvalidArgumentError(absl::StrCat(View(family), ": ", text...));
   };
   if (planning.stages.size() != 1 && planning.stages.size() != static_cast<std::size_t>(stages)) {
-    return error("stages has ", planning.stages.size(), " entries, allowed: 1 or ", stages, " (one per stage)");
+    return error("costs of ", planning.stages.size(), " stages, allowed: of one for all, or of ", stages);
   }
   // One pass per stage and kind, with its message; times micro_batches is the longest that an order can take.
-  std::int64_t left = kMost / parameters.micro_batches;
+  std::int64_t left = kMostTime / parameters.micro_batches;
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     const PassCosts& costs = planning.Of(stage);
     for (const std::int64_t cost :
          {costs.forward, costs.input_gradient, costs.weight_gradient, planning.latency, planning.latency}) {
-      if (cost < 0) return error("stages or latency is ", cost, ", allowed: at least 0");
-      if (cost > left) return error("stages and latency add up to more than ", kMost, " over the micro-batches");
+      if (cost < 0) return error("a pass or message that costs ", cost, ", allowed: at least 0");
+      if (cost > left) return error("costs of all passes and messages add up to more than 2^61, allowed: up to that");
       left -= cost;
     }
   }
   const PassMemory& memory = planning.memory;
-  const std::int64_t most = kMost / parameters.micro_batches / parameters.chunks;
+  const std::int64_t most = kMostTime / parameters.micro_batches / parameters.chunks;
   if (memory.forward < 0 || memory.forward > most) {
-    return error("memory.forward = ", memory.forward, ", allowed: 0 to ", most);
+    return error("activations of a pass = ", memory.forward, ", allowed: 0 to ", most);
   }
   if (memory.weight < 0 || memory.weight > memory.forward) {
-    return error("memory.weight = ", memory.weight, ", allowed: 0 to memory.forward (", memory.forward, ")");
+    return error("activations kept for W = ", memory.weight, ", allowed: 0 to those of the pass (", memory.forward,
+                 ")");
   }
   if (planning.memory_limit < 0) {
-    return error("memory_limit = ", planning.memory_limit, ", allowed: at least 0 (0: the family's own)");
+    return error("memory limit = ", planning.memory_limit, ", allowed: at least 0 (0: the family's own)");
   }
   return absl::OkStatus();
 }
@@ -76,10 +84,11 @@ std::int64_t RoundTripBound(const Placement& placement, const Parameters& parame
   return held == 0 ? kNever : longest * parameters.micro_batches / held;
 }
 
-absl::Status TooLittleMemory(std::string_view family, std::int64_t limit, std::int64_t smallest,
+absl::Status TooLittleMemory(std::string_view family, const Parameters& parameters, std::int64_t smallest,
                              std::string_view reason) {
-  return absl::ResourceExhaustedError(absl::StrCat(View(family), ": planning.memory_limit = ", limit,
-                                                   ", the smallest that works is ", smallest, ": ", View(reason)));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(View(family), ": the smallest memory limit that works is ", InMicroBatches(smallest, parameters),
+                   " (activations of one micro-batch on all stages of a rank): ", View(reason)));
 }
 
 Plan::Plan(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit, std::int64_t span_bound)

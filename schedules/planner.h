@@ -33,8 +33,8 @@ std::int64_t MemoryLimit(const Parameters& parameters, std::int64_t otherwise);
 // holds its activation until its I, which comes from the last stage; how many fit at a time is limited.
 std::int64_t RoundTripBound(const Placement& placement, const Parameters& parameters, std::int64_t memory_limit);
 
-// RESOURCE_EXHAUSTED that names the smallest limit that works.
-absl::Status TooLittleMemory(std::string_view family, std::int64_t limit, std::int64_t smallest,
+// RESOURCE_EXHAUSTED that names the smallest limit that works, in activations of one micro-batch on a rank.
+absl::Status TooLittleMemory(std::string_view family, const Parameters& parameters, std::int64_t smallest,
                              std::string_view reason);
 
 // An order in the making. Copyable; about 20 bytes per pass.

@@ -46,7 +46,10 @@ const Family kSeq1f1b = {
     "idle (p-1)(F+B)/s for equal slices, always; peak (p-1+s)/s",
     &Check,
     &GenerateOrder,
-    1,
+    /*fixed_chunks=*/1,
+    /*automatic=*/false,
+    /*default_chunks=*/1,
+    /*sliced=*/true,
 };
 
 }  // namespace orrery::schedules

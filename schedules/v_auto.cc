@@ -287,7 +287,7 @@ absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
   const std::int64_t limit = MemoryLimit(parameters, kNever);
   const std::int64_t smallest = 2 * parameters.planning.memory.forward;
   if (limit < smallest) {
-    return TooLittleMemory(kName, limit, smallest, "both chunks of one micro-batch, 2 x memory.forward");
+    return TooLittleMemory(kName, parameters, smallest, "both chunks of one micro-batch");
   }
   return Search(parameters, limit).Run().ToSchedule();
 }
@@ -299,8 +299,8 @@ const Family kVAuto = {
     "V placement with controllable memory: the building block is searched for given costs and memory limit.",
     "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024 (arXiv 2405.15362), section 3; "
     "sail-sg/zero-bubble-pipeline-parallelism, v_auto_schedule.py",
-    "two chunks per rank; at most 512 ranks; any number of micro-batches; memory limit at least 2 chunks (default: "
-    "none)",
+    "two chunks per rank; at most 512 ranks; any number of micro-batches; memory limit at least one "
+    "micro-batch (default: none)",
     "none",
     &Check,
     &GenerateOrder,

@@ -22,9 +22,9 @@ absl::Status CheckMultiple(std::string_view name, const Parameters& parameters, 
   const std::int64_t given = parameters.planning.memory_limit;
   const std::int64_t limit = LimitOf(parameters, multiple);
   if (given == 0 || given == limit) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(absl::string_view(name.data(), name.size()),
-                                                 ": planning.memory_limit = ", given, ", allowed: 0 or ", limit, " (",
-                                                 multiple, " x ranks x memory.forward); zb-auto takes any limit"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::string_view(name.data(), name.size()), ": has a memory limit of its own, allowed: none, or ",
+                   multiple * parameters.ranks, " (", multiple, " x ranks) micro-batches; zb-auto takes any limit"));
 }
 
 template <std::int64_t kMultiple>

@@ -125,7 +125,7 @@ class Search {
 absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
   const std::int64_t limit = MemoryLimit(parameters, kNever);
   const std::int64_t smallest = parameters.planning.memory.forward;
-  if (limit < smallest) return TooLittleMemory(kName, limit, smallest, "one activation, M_B");
+  if (limit < smallest) return TooLittleMemory(kName, parameters, smallest, "one micro-batch");
   return Search(parameters, limit).Run().ToSchedule();
 }
 
@@ -136,7 +136,7 @@ const Family kZbAuto = {
     "Zero-bubble order planned for given costs per stage, latency and memory limit.",
     "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 3.1; "
     "sail-sg/zero-bubble-pipeline-parallelism, zb.py",
-    "one stage per rank; any number of micro-batches; memory limit at least M_B (default: none)",
+    "one stage per rank; any number of micro-batches; memory limit at least one micro-batch (default: none)",
     "none; span bubble 0 where F = I = W, no latency, limit 2p M_B and m >= 2p",
     &Check,
     &GenerateOrder,

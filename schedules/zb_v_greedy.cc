@@ -271,7 +271,7 @@ absl::StatusOr<Schedule> GenerateOrder(const Parameters& parameters) {
     }
   }
   const std::int64_t smallest = high * chunk;
-  return TooLittleMemory(kName, limit, smallest,
+  return TooLittleMemory(kName, parameters, smallest,
                          "the greedy order fills up with about 2p chunks; v-auto works with fewer");
 }
 
@@ -283,7 +283,7 @@ const Family kZbVGreedy = {
     "activations.",
     "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024 (arXiv 2401.10241), section 6; "
     "sail-sg/zero-bubble-pipeline-parallelism, zbv.py",
-    "two chunks per rank; any number of micro-batches; memory limit at least min(2p, 2m) chunks (default: 2p)",
+    "two chunks per rank; any number of micro-batches; memory limit at least min(p, m) micro-batches (default: p)",
     "at F = I = W, no latency and m >= 2p: span bubble 0, idle p-1 chunk passes; peak 2p chunks",
     &Check,
     &GenerateOrder,

@@ -90,8 +90,13 @@ const ProgramIndex& Accountant::IndexOf(std::int32_t unit) const {
 const Accountant::ProgramAccount& Accountant::AccountOf(std::int32_t unit) const {
   return programs_[static_cast<std::size_t>(world_.units[static_cast<std::size_t>(unit)].program)];
 }
+const Accountant::RunSums& Accountant::SumsOf(std::int32_t unit, std::int32_t op) const {
+  const std::int32_t run = IndexOf(unit).run_of[static_cast<std::size_t>(op)];
+  return AccountOf(unit).run_sums[static_cast<std::size_t>(run)];
+}
 
 std::uint32_t Accountant::FollowedStreams(const Program& program, const ProgramIndex& index) {
+  if (program.num_events == 0) return 0;
   std::uint32_t followed = 0;
   std::vector<std::int32_t> pending = {kComputeStream};
   const auto follow = [&](std::int32_t event) {
@@ -122,15 +127,49 @@ Accountant::ProgramAccount Accountant::Prepare(const Program& program, const Pro
   account.followed = FollowedStreams(program, index);
   for (const HostOp& host_op : program.host_ops) account.host_waits |= host_op.waits != kNoEvent;
   account.update_position = index.position[static_cast<std::size_t>(program.update_op)];
-  account.op_sums.resize(program.ops.size());
+  SumUpRuns(program, index, account);
+
+  const std::vector<std::int32_t>& ops = index.stream_ops[kComputeStream];
+  const auto is_pipeline = [&](std::int32_t op) { return program.ops[static_cast<std::size_t>(op)].pipeline; };
+  const auto first = std::find_if(ops.begin(), ops.end(), is_pipeline);
+  if (first != ops.end()) {
+    account.first_pipeline = static_cast<std::int32_t>(first - ops.begin());
+    account.last_pipeline =
+        static_cast<std::int32_t>(std::find_if(ops.rbegin(), ops.rend(), is_pipeline).base() - ops.begin()) - 1;
+  }
+  // How often the compute stream runs what.
+  struct Uses {
+    std::int64_t all = 0;
+    std::int64_t to_update = 0;
+    std::int64_t in_pipeline = 0;
+  };
+  std::vector<Uses> uses(index.runs.size());
+  for (const std::int32_t op : ops) {
+    const std::int32_t position = index.position[static_cast<std::size_t>(op)];
+    Uses& of_run = uses[static_cast<std::size_t>(index.run_of[static_cast<std::size_t>(op)])];
+    ++of_run.all;
+    if (position <= account.update_position) ++of_run.to_update;
+    if (position >= account.first_pipeline && position <= account.last_pipeline) ++of_run.in_pipeline;
+  }
+  for (std::size_t run = 0; run < uses.size(); ++run) {
+    for (const ClassSum& sum : account.ByClass(account.run_sums[run])) {
+      Of(account.compute_total, sum.time_class) += sum.sum * uses[run].all;
+      Of(account.compute_to_update, sum.time_class) += sum.sum * uses[run].to_update;
+      if (IsBusy(sum.time_class)) account.pipeline_busy += sum.sum * uses[run].in_pipeline;
+    }
+  }
+  return account;
+}
+
+void Accountant::SumUpRuns(const Program& program, const ProgramIndex& index, ProgramAccount& account) {
   static_assert(kTimeClasses <= 32);
-  TimeByClass by_class{};  // of one operation; all zero between two
+  TimeByClass by_class{};  // of one run; all zero between two
   std::uint32_t seen = 0;  // classes of its segments, one bit each
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    OpSums& op_sums = account.op_sums[i];
-    op_sums.first = static_cast<std::int32_t>(account.sums.size());
-    for (std::int32_t s = op.first_segment; s < op.first_segment + op.num_segments; ++s) {
+  account.run_sums.reserve(index.runs.size());
+  for (const SegmentRun& run : index.runs) {
+    RunSums& run_sums = account.run_sums.emplace_back();
+    run_sums.first = static_cast<std::int32_t>(account.sums.size());
+    for (std::int32_t s = run.first; s < run.first + run.count; ++s) {
       const Segment& segment = program.segments[static_cast<std::size_t>(s)];
       Of(by_class, segment.time_class) += segment.duration;
       seen |= 1u << static_cast<unsigned>(segment.time_class);
@@ -140,29 +179,10 @@ Accountant::ProgramAccount Accountant::Prepare(const Program& program, const Pro
       const Time sum = std::exchange(Of(by_class, time_class), Time());
       if (sum == Time()) continue;
       account.sums.push_back({time_class, sum});
-      op_sums.total += sum;
+      run_sums.total += sum;
     }
-    op_sums.count = static_cast<std::int32_t>(account.sums.size()) - op_sums.first;
-    if (op.stream != kComputeStream) continue;
-    const bool before_update = index.position[i] <= account.update_position;
-    for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
-      const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
-      Of(account.compute_total, sum.time_class) += sum.sum;
-      if (before_update) Of(account.compute_to_update, sum.time_class) += sum.sum;
-    }
-    if (!op.pipeline) continue;
-    if (account.first_pipeline < 0) account.first_pipeline = index.position[i];
-    account.last_pipeline = index.position[i];
+    run_sums.count = static_cast<std::int32_t>(account.sums.size()) - run_sums.first;
   }
-  for (std::int32_t p = account.first_pipeline; p >= 0 && p <= account.last_pipeline; ++p) {
-    const auto op = static_cast<std::size_t>(index.stream_ops[kComputeStream][static_cast<std::size_t>(p)]);
-    const OpSums& op_sums = account.op_sums[op];
-    for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
-      const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
-      if (IsBusy(sum.time_class)) account.pipeline_busy += sum.sum;
-    }
-  }
-  return account;
 }
 
 void Accountant::BeginIteration(std::int32_t iteration, AccountMode mode, Time window_begin, Time window_end) {
@@ -210,13 +230,15 @@ ReportFilter Accountant::FilterOf(std::int32_t unit, std::int32_t stream) const 
   return kEverything;
 }
 
-bool Accountant::IsMarked(std::int32_t program, std::int32_t op) const {
+std::vector<std::int32_t> Accountant::MarkedPositions(std::int32_t program) const {
   const ProgramAccount& account = programs_[static_cast<std::size_t>(program)];
-  const ProgramIndex& index = indices_[static_cast<std::size_t>(program)];
-  if (world_.programs[static_cast<std::size_t>(program)].ops[static_cast<std::size_t>(op)].stream != kComputeStream)
-    return false;
-  const std::int32_t position = index.position[static_cast<std::size_t>(op)];
-  return position == account.first_pipeline || position == account.last_pipeline || position > account.update_position;
+  const std::size_t ops = indices_[static_cast<std::size_t>(program)].stream_ops[kComputeStream].size();
+  std::vector<std::int32_t> marked;
+  if (account.first_pipeline >= 0) marked = {account.first_pipeline, account.last_pipeline};
+  for (std::int32_t position = account.update_position + 1; position < static_cast<std::int32_t>(ops); ++position) {
+    marked.push_back(position);
+  }
+  return marked;
 }
 
 void Accountant::Report(const Evaluated& evaluated) {
@@ -309,21 +331,16 @@ void Accountant::EmitSegments(const Evaluated& evaluated) {
 // In the window's iteration what is left out counts whole (Finish adds it); what is reported is taken out of that
 // first.
 void Accountant::Expect(std::int32_t unit, std::int32_t op) {
-  const ProgramAccount& account = AccountOf(unit);
-  const OpSums& op_sums = account.op_sums[static_cast<std::size_t>(op)];
   TimeByClass& classes = units_[static_cast<std::size_t>(unit)].classes;
-  for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
-    const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
-    Of(classes, sum.time_class) -= sum.sum;
-  }
+  for (const ClassSum& sum : AccountOf(unit).ByClass(SumsOf(unit, op))) Of(classes, sum.time_class) -= sum.sum;
 }
 
 // Counts an operation that is not cut by its sums. False if it is cut, or too early to say.
 bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
   const ProgramAccount& account = AccountOf(evaluated.unit);
   TimeByClass& classes = units_[static_cast<std::size_t>(evaluated.unit)].classes;
-  const OpSums& op_sums = account.op_sums[static_cast<std::size_t>(evaluated.op)];
-  const Time idle = evaluated.end - evaluated.start - op_sums.total;
+  const RunSums& run_sums = SumsOf(evaluated.unit, evaluated.op);
+  const Time idle = evaluated.end - evaluated.start - run_sums.total;
   if (mode_ == AccountMode::kFull) {  // compute_total holds the segments
     Of(classes, TimeClass::kHost) += idle;
     return true;
@@ -332,10 +349,7 @@ bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
     return false;
   if (evaluated.start < window_begin_ || (window_end_ && evaluated.end > *window_end_)) return false;
   Of(classes, TimeClass::kHost) += idle;
-  for (std::int32_t s = op_sums.first; s < op_sums.first + op_sums.count; ++s) {
-    const ClassSum& sum = account.sums[static_cast<std::size_t>(s)];
-    Of(classes, sum.time_class) += sum.sum;
-  }
+  for (const ClassSum& sum : account.ByClass(run_sums)) Of(classes, sum.time_class) += sum.sum;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #ifndef ORRERY_SIM_ENGINE_ACCOUNTING_H_
 #define ORRERY_SIM_ENGINE_ACCOUNTING_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -63,7 +64,7 @@ enum class AccountMode {
 
 // Which operations of a stream an engine may leave out: those whose stream was free at or after `nothing_from`, and, of
 // those free at or after `gapless_from`, the kLocal ones that started then, ran for the sum of their segments, and are
-// not marked (IsMarked).
+// not marked (MarkedPositions).
 struct ReportFilter {
   Time gapless_from;
   Time nothing_from;
@@ -78,8 +79,8 @@ class Accountant {
   void BeginIteration(std::int32_t iteration, AccountMode mode, Time window_begin, Time window_end);
 
   ReportFilter FilterOf(std::int32_t unit, std::int32_t stream) const;
-  // The first and last operation of the pipeline phase, and what follows the update.
-  bool IsMarked(std::int32_t program, std::int32_t op) const;
+  // Positions in the compute stream: the first and last operation of the pipeline phase, and what follows the update.
+  std::vector<std::int32_t> MarkedPositions(std::int32_t program) const;
   void Report(const Evaluated& evaluated);
   // The host op that began at `start` after the previous one had ended at `previous_end`. Needed where the program's
   // host waits.
@@ -92,7 +93,7 @@ class Accountant {
   std::vector<TracedSpan> Trace(Time window_begin, Time window_end, const std::vector<std::uint32_t>& runs_ahead) const;
 
  private:
-  struct OpSums {  // per-class sums of a kLocal operation's segments: a range of ProgramAccount::sums
+  struct RunSums {  // per-class sums of a run of segments: a range of ProgramAccount::sums
     std::int32_t first = 0;
     std::int32_t count = 0;
     Time total;
@@ -102,8 +103,11 @@ class Accountant {
     Time sum;
   };
   struct ProgramAccount {
-    std::vector<OpSums> op_sums;  // [op]
+    std::vector<RunSums> run_sums;  // [ProgramIndex::runs]
     std::vector<ClassSum> sums;
+    std::span<const ClassSum> ByClass(const RunSums& run) const {
+      return std::span(sums).subspan(static_cast<std::size_t>(run.first), static_cast<std::size_t>(run.count));
+    }
     TimeByClass compute_total{};      // of all segments of the compute stream
     TimeByClass compute_to_update{};  // the same without what follows the update
     std::uint32_t followed = 0;       // streams with a history, one bit each
@@ -126,6 +130,7 @@ class Accountant {
   };
 
   static ProgramAccount Prepare(const Program& program, const ProgramIndex& index);
+  static void SumUpRuns(const Program& program, const ProgramIndex& index, ProgramAccount& account);
   static std::uint32_t FollowedStreams(const Program& program, const ProgramIndex& index);
 
   void Expect(std::int32_t unit, std::int32_t op);
@@ -144,6 +149,8 @@ class Accountant {
   const Program& ProgramOf(std::int32_t unit) const;
   const ProgramIndex& IndexOf(std::int32_t unit) const;
   const ProgramAccount& AccountOf(std::int32_t unit) const;
+  // Of the segments that an operation runs.
+  const RunSums& SumsOf(std::int32_t unit, std::int32_t op) const;
 
   const World& world_;
   const std::vector<ProgramIndex>& indices_;

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/program_index.h"
 #include "sim/engine/world.h"
 
 namespace orrery::engine {
@@ -67,6 +66,20 @@ class ProgramClasses {
   std::vector<std::int32_t> first_equal_;  // [program]: lowest index of an equal one
 };
 
+// What of its wiring a program uses.
+struct WiringUse {
+  explicit WiringUse(const Program& program)
+      : channels(static_cast<std::size_t>(program.num_channels)), groups(static_cast<std::size_t>(program.num_groups)) {
+    for (const Part& part : program.parts) channels[static_cast<std::size_t>(part.channel)] = true;
+    for (const Op& op : program.ops) {
+      if (op.kind == OpKind::kCollective) groups[static_cast<std::size_t>(op.group)] = true;
+    }
+  }
+
+  std::vector<bool> channels;
+  std::vector<bool> groups;
+};
+
 struct Membership {
   std::int32_t unit = 0;
   std::int32_t slot = 0;
@@ -88,11 +101,8 @@ class Refinement {
   std::int32_t ClassOfGroup(std::int32_t group) const {
     return class_of_[world_.units.size() + static_cast<std::size_t>(group)];
   }
-  bool UsesChannel(std::int32_t unit, std::size_t channel) const {
-    const ProgramIndex& index = IndexOf(unit);
-    return !index.messages[2 * channel].empty() || !index.messages[2 * channel + 1].empty();
-  }
-  bool UsesGroup(std::int32_t unit, std::size_t slot) const { return !IndexOf(unit).uses[slot].empty(); }
+  bool UsesChannel(std::int32_t unit, std::size_t channel) const { return UseOf(unit).channels[channel]; }
+  bool UsesGroup(std::int32_t unit, std::size_t slot) const { return UseOf(unit).groups[slot]; }
 
  private:
   // A node looked at: signature_[begin, end).
@@ -104,25 +114,25 @@ class Refinement {
     std::size_t end = 0;
   };
 
-  const ProgramIndex& IndexOf(std::int32_t unit) const {
-    return indices_[static_cast<std::size_t>(index_of_[static_cast<std::size_t>(unit)])];
+  const WiringUse& UseOf(std::int32_t unit) const {
+    return uses_[static_cast<std::size_t>(use_of_[static_cast<std::size_t>(unit)])];
   }
 
   void LinkNodes(const ProgramClasses& programs) {
-    std::vector<std::int32_t> index_of_program(world_.programs.size(), -1);
+    std::vector<std::int32_t> use_of_program(world_.programs.size(), -1);
     for (std::size_t p = 0; p < world_.programs.size(); ++p) {
       const auto first = static_cast<std::size_t>(programs[static_cast<std::int32_t>(p)]);
       if (first == p) {
-        index_of_program[p] = static_cast<std::int32_t>(indices_.size());
-        indices_.emplace_back(world_.programs[p]);
+        use_of_program[p] = static_cast<std::int32_t>(uses_.size());
+        uses_.emplace_back(world_.programs[p]);
       } else {
-        index_of_program[p] = index_of_program[first];
+        use_of_program[p] = use_of_program[first];
       }
     }
     members_.resize(world_.groups.size());
     for (std::int32_t u = 0; u < num_units_; ++u) {
       const Unit& unit = world_.units[static_cast<std::size_t>(u)];
-      index_of_.push_back(index_of_program[static_cast<std::size_t>(unit.program)]);
+      use_of_.push_back(use_of_program[static_cast<std::size_t>(unit.program)]);
       for (std::size_t slot = 0; slot < unit.groups.size(); ++slot) {
         if (UsesGroup(u, slot)) {
           members_[static_cast<std::size_t>(unit.groups[slot])].push_back({u, static_cast<std::int32_t>(slot)});
@@ -137,11 +147,11 @@ class Refinement {
     is_dirty_.assign(nodes, true);
     dirty_.resize(nodes);
     std::iota(dirty_.begin(), dirty_.end(), 0);
-    const auto groups_class = static_cast<std::int32_t>(indices_.size());
+    const auto groups_class = static_cast<std::int32_t>(uses_.size());
     for (std::size_t node = 0; node < nodes; ++node) {
-      class_of_[node] = node < world_.units.size() ? index_of_[node] : groups_class;
+      class_of_[node] = node < world_.units.size() ? use_of_[node] : groups_class;
     }
-    nodes_of_.resize(indices_.size() + 1);
+    nodes_of_.resize(uses_.size() + 1);
     place_of_.resize(nodes);
     for (std::size_t node = 0; node < nodes; ++node) Enter(static_cast<std::int32_t>(node), class_of_[node]);
   }
@@ -309,8 +319,8 @@ class Refinement {
 
   const World& world_;
   const std::int32_t num_units_;
-  std::vector<ProgramIndex> indices_;                // of distinct programs
-  std::vector<std::int32_t> index_of_;               // [unit]
+  std::vector<WiringUse> uses_;                      // of distinct programs
+  std::vector<std::int32_t> use_of_;                 // [unit]
   std::vector<std::vector<Membership>> members_;     // [group]
   std::vector<std::int32_t> class_of_;               // [node]
   std::vector<std::vector<std::int32_t>> nodes_of_;  // [class], in no order that matters

@@ -44,13 +44,11 @@ StreamMasks MasksOf(const Program& program) {
 // One replay: engine, accountant and what passes between them.
 class Replayer {
  public:
-  Replayer(const World& world, const ReplayOptions& options) : world_(world), options_(options), state_(world) {
-    for (const Program& program : world.programs) {
-      indices_.emplace_back(program);
-      masks_.push_back(MasksOf(program));
-    }
-    accountant_.emplace(world_, indices_, state_.clocks, options_);
-    const EngineInputs inputs = {world_, indices_, options_, *accountant_, state_};
+  Replayer(const World& world, const std::vector<ProgramIndex>& indices, const ReplayOptions& options)
+      : world_(world), options_(options), state_(world) {
+    for (const Program& program : world.programs) masks_.push_back(MasksOf(program));
+    accountant_.emplace(world_, indices, state_.clocks, options_);
+    const EngineInputs inputs = {world_, indices, options_, *accountant_, state_};
     engine_ = options.engine == EngineKind::kWorklist ? MakeWorklist(inputs) : MakeEventQueue(inputs);
   }
 
@@ -144,8 +142,7 @@ class Replayer {
 
   const World& world_;
   const ReplayOptions& options_;
-  std::vector<ProgramIndex> indices_;  // [program]
-  std::vector<StreamMasks> masks_;     // [program]
+  std::vector<StreamMasks> masks_;  // [program]
   EngineState state_;
   std::optional<Accountant> accountant_;
   std::unique_ptr<Engine> engine_;
@@ -156,9 +153,9 @@ class Replayer {
 }  // namespace
 
 absl::StatusOr<Replay> Run(const World& world, const ReplayOptions& options) {
-  ABSL_RETURN_IF_ERROR(CheckWorld(world));
+  ABSL_ASSIGN_OR_RETURN(const std::vector<ProgramIndex> indices, IndexWorld(world));
   ABSL_RETURN_IF_ERROR(CheckOptions(world, options));
-  return Replayer(world, options).Run();
+  return Replayer(world, indices, options).Run();
 }
 
 }  // namespace orrery::engine

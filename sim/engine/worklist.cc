@@ -134,7 +134,10 @@ class Worklist : public Engine {
     plans_.reserve(world_.programs.size() + 1);
     for (std::size_t p = 0; p < world_.programs.size(); ++p) {
       plans_.emplace_back(world_.programs[p], indices_[p]);
-      for (PlannedOp& op : plans_.back().ops) op.is_marked = accountant_.IsMarked(static_cast<std::int32_t>(p), op.op);
+      PlannedOp* const compute = &plans_.back().ops[static_cast<std::size_t>(plans_.back().first_op[kComputeStream])];
+      for (std::int32_t position : accountant_.MarkedPositions(static_cast<std::int32_t>(p))) {
+        compute[position].is_marked = true;
+      }
     }
     if (fault == Time()) return;
     // The first unit gets a plan of its own with the fault in it.

@@ -7,25 +7,20 @@
 namespace orrery::engine {
 namespace {
 
-Time SumOfSegments(const Program& program, const Op& op) {
-  Time sum;
-  for (std::int32_t i = op.first_segment; i < op.first_segment + op.num_segments; ++i) {
-    sum += program.segments[static_cast<std::size_t>(i)].duration;
-  }
-  return sum;
-}
+// D and K of the comment above PlannedOp.
+struct RunTimes {
+  Time duration;
+  Time issued_end;
+};
 
-// K of the comment above PlannedOp; without segments, the issue.
-Time IssuedEnd(const Program& program, const Op& op) {
-  if (op.num_segments == 0) return op.issue;
-  Time latest;
-  Time after;
-  for (std::int32_t i = op.first_segment + op.num_segments - 1; i >= op.first_segment; --i) {
+RunTimes TimesOf(const Program& program, const SegmentRun& run) {
+  RunTimes times;
+  for (std::int32_t i = run.first + run.count - 1; i >= run.first; --i) {
     const Segment& segment = program.segments[static_cast<std::size_t>(i)];
-    after += segment.duration;
-    latest = std::max(latest, segment.issue + after);
+    times.duration += segment.duration;
+    times.issued_end = std::max(times.issued_end, segment.issue + times.duration);
   }
-  return latest;
+  return times;
 }
 
 }  // namespace
@@ -36,20 +31,19 @@ Plan::Plan(const Program& program, const ProgramIndex& index)
   // Receives and both ends of rendezvous need a slot; a link that only sends eagerly needs none.
   for (std::size_t link = 0; link < index.messages.size(); ++link) {
     first_slot.push_back(num_slots);
-    const auto& ends = index.messages[link];
     const bool is_send = link % 2 == 1;
-    const bool needed = !is_send || std::any_of(ends.begin(), ends.end(), [&](const MessageEnd& end) {
-      return program.ops[static_cast<std::size_t>(end.op)].kind == OpKind::kExchange;
-    });
-    if (needed) num_slots += static_cast<std::int32_t>(ends.size());
+    if (!is_send || index.meets[link]) num_slots += static_cast<std::int32_t>(index.messages[link].size());
   }
+  std::vector<RunTimes> run_times;
+  run_times.reserve(index.runs.size());
+  for (const SegmentRun& run : index.runs) run_times.push_back(TimesOf(program, run));
   ops.reserve(program.ops.size());
   parts.reserve(program.parts.size());
   for (std::size_t stream = 0; stream < index.stream_ops.size(); ++stream) {
     first_op.push_back(static_cast<std::int32_t>(ops.size()));
     for (std::int32_t op_index : index.stream_ops[stream]) {
       const Op& op = program.ops[static_cast<std::size_t>(op_index)];
-      PlannedOp planned;
+      PlannedOp& planned = ops.emplace_back();
       planned.op = op_index;
       planned.kind = op.kind;
       planned.host_op = op.host_op;
@@ -75,10 +69,12 @@ Plan::Plan(const Program& program, const ProgramIndex& index)
         }
         return count;
       };
+      const RunTimes& times = run_times[static_cast<std::size_t>(index.run_of[static_cast<std::size_t>(op_index)])];
       switch (op.kind) {
         case OpKind::kLocal:
-          planned.duration = SumOfSegments(program, op);
-          planned.issued_end = IssuedEnd(program, op);
+          planned.duration = times.duration;
+          // Without segments, the issue.
+          planned.issued_end = op.num_segments > 0 ? times.issued_end : op.issue;
           planned.num_awaited = add_parts(false);
           planned.num_sends = add_parts(true);
           break;
@@ -93,7 +89,6 @@ Plan::Plan(const Program& program, const ProgramIndex& index)
           planned.num_awaited += add_parts(true);
           break;
       }
-      ops.push_back(planned);
     }
   }
   first_op.push_back(static_cast<std::int32_t>(ops.size()));

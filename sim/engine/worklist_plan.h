@@ -38,7 +38,7 @@ struct alignas(64) PlannedOp {
   OpKind kind = OpKind::kLocal;
   bool waits_for_events = false;
   bool is_update = false;
-  bool is_marked = false;  // see Accountant::IsMarked
+  bool is_marked = false;  // see Accountant::MarkedPositions
 };
 
 struct PlannedPart {

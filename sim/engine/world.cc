@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -15,16 +16,18 @@ class WorldChecker {
  public:
   explicit WorldChecker(const World& world) : world_(world) {}
 
-  absl::Status Check() {
+  absl::StatusOr<std::vector<ProgramIndex>> Index() {
     if (world_.units.empty()) return absl::InternalError("world: no units");
+    indices_.reserve(world_.programs.size());
     for (const Program& program : world_.programs) {
-      ABSL_RETURN_IF_ERROR(CheckProgram(program));
-      indices_.emplace_back(program);
+      ABSL_ASSIGN_OR_RETURN(ProgramIndex index, IndexProgram(program));
+      indices_.push_back(std::move(index));
       agreed_.emplace_back(program.num_channels);
     }
     for (std::size_t u = 0; u < world_.units.size(); ++u) ABSL_RETURN_IF_ERROR(CheckUnit(u));
     for (std::size_t u = 0; u < world_.units.size(); ++u) ABSL_RETURN_IF_ERROR(CheckChannels(u));
-    return CheckGroups();
+    ABSL_RETURN_IF_ERROR(CheckGroups());
+    return std::move(indices_);
   }
 
  private:
@@ -89,6 +92,7 @@ class WorldChecker {
     const auto& sends = IndexOf(from).messages[2 * from_channel + 1];
     const auto& receives = IndexOf(to).messages[2 * to_channel];
     if (sends.size() != receives.size()) return false;
+    const bool all_eager = !IndexOf(from).meets[2 * from_channel + 1] && !IndexOf(to).meets[2 * to_channel];
     const Program& sender = world_.programs[static_cast<std::size_t>(from.program)];
     const Program& receiver = world_.programs[static_cast<std::size_t>(to.program)];
     for (std::size_t i = 0; i < sends.size(); ++i) {
@@ -96,8 +100,8 @@ class WorldChecker {
           receiver.parts[static_cast<std::size_t>(receives[i].part)].duration) {
         return false;
       }
-      if (sender.ops[static_cast<std::size_t>(sends[i].op)].kind !=
-          receiver.ops[static_cast<std::size_t>(receives[i].op)].kind) {
+      if (!all_eager && sender.ops[static_cast<std::size_t>(sends[i].op)].kind !=
+                            receiver.ops[static_cast<std::size_t>(receives[i].op)].kind) {
         return false;
       }
     }
@@ -167,6 +171,8 @@ class WorldChecker {
 
 }  // namespace
 
-absl::Status CheckWorld(const World& world) { return WorldChecker(world).Check(); }
+absl::StatusOr<std::vector<ProgramIndex>> IndexWorld(const World& world) { return WorldChecker(world).Index(); }
+
+absl::Status CheckWorld(const World& world) { return IndexWorld(world).status(); }
 
 }  // namespace orrery::engine

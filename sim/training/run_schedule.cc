@@ -20,8 +20,6 @@ using schedules::Family;
 using schedules::Parameters;
 using schedules::Schedule;
 
-constexpr std::string_view kSliced = "seq1f1b";
-
 bool IsTable(const v1::Schedule& schedule) { return schedule.name() == kTableSchedule; }
 
 absl::StatusOr<Schedule> ReadTable(const v1::Schedule& schedule) {
@@ -138,10 +136,12 @@ void AddFamilyProblems(const Family& family, const v1::Run& run, Problems& probl
                         absl::StrCat("found ", run.schedule().name(),
                                      " beside a table of actions; allowed: table, or no schedule.file")});
   }
-  if (family.name == kSliced) {
-    problems.push_back({{"schedule.name"},
-                        "seq1f1b: what a slice of a sequence costs is not modelled in training runs; allowed: other "
-                        "schedules (orrery schedule show seq1f1b evaluates it at given costs)"});
+  if (family.sliced) {
+    const absl::string_view name(family.name.data(), family.name.size());
+    problems.push_back(
+        {{"schedule.name"},
+         absl::StrCat(name, ": what a slice of a sequence costs is not modelled in training runs; allowed: other ",
+                      "schedules (orrery schedule show ", name, " evaluates it at given costs)")});
     return;
   }
   const std::optional<Parameters> parameters = ParametersOf(run);
@@ -169,7 +169,7 @@ std::int64_t StagesPerRank(const v1::Schedule& schedule) {
     return table.ok() ? table->stages() / table->ranks() : 0;
   }
   const absl::StatusOr<const Family*> family = schedules::FindFamily(schedule.name());
-  return family.ok() ? (*family)->fixed_chunks : 0;
+  return family.ok() ? (*family)->usual_chunks() : 0;
 }
 
 std::vector<spec::FieldProblem> ScheduleProblems(const v1::Run& run) {
@@ -193,6 +193,11 @@ bool IsPlanned(const v1::Run& run) {
   return family.ok() && (*family)->automatic;
 }
 
+bool TakesPipelines(const v1::Run& run) {
+  const absl::StatusOr<const Family*> family = schedules::FindFamily(run.schedule().name());
+  return family.ok() && (*family)->takes_pipelines;
+}
+
 absl::StatusOr<Schedule> ScheduleOf(const v1::Run& run, const schedules::PlanningCosts& planning) {
   if (IsTable(run.schedule())) return ReadTable(run.schedule());
   ABSL_ASSIGN_OR_RETURN(const Family* family, schedules::FindFamily(run.schedule().name()));
@@ -200,9 +205,8 @@ absl::StatusOr<Schedule> ScheduleOf(const v1::Run& run, const schedules::Plannin
   SetPlanning(run, planning, parameters);
   absl::StatusOr<Schedule> schedule = family->generate(parameters);
   if (!absl::IsResourceExhausted(schedule.status())) return schedule;
-  return absl::InvalidArgumentError(absl::StrCat("schedule.memory_limit: ", schedule.status().message(),
-                                                 " (bytes; one micro-batch on all stages of a rank: ",
-                                                 parameters.chunks * parameters.planning.memory.forward, ")"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule.memory_limit: found ", run.schedule().memory_limit(), "; ", schedule.status().message()));
 }
 
 }  // namespace orrery::training

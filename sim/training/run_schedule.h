@@ -29,6 +29,9 @@ v1::MessageMode MessageModeOf(const v1::Run& run, const schedules::Schedule& sch
 // Whether the order depends on what passes cost and hold.
 bool IsPlanned(const v1::Run& run);
 
+// Whether the schedule takes `pipelines`.
+bool TakesPipelines(const v1::Run& run);
+
 // `planning` without its memory limit, which is the run's. ScheduleProblems found nothing. INVALID_ARGUMENT where no
 // order keeps to the limit at these costs.
 absl::StatusOr<schedules::Schedule> ScheduleOf(const v1::Run& run, const schedules::PlanningCosts& planning = {});

@@ -44,7 +44,7 @@ std::vector<std::string> UnusedSettings(const v1::Run& run) {
   if (run.schedule().has_memory_limit() && !IsPlanned(run)) {
     add(absl::StrCat("schedule.memory_limit with ", run.schedule().name(), ", which is not planned,"));
   }
-  if (run.schedule().has_pipelines() && run.schedule().name() != "chimera") {
+  if (run.schedule().has_pipelines() && !TakesPipelines(run)) {
     add(absl::StrCat("schedule.pipelines with ", run.schedule().name()));
   }
   for (int i = 0; i < run.software().overlap_rules_size(); ++i) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "proto/loader.h"
 #include "proto/rules.h"
@@ -21,6 +22,7 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::TextFormat;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -263,7 +265,16 @@ TEST(BadInputTest, EveryNumberAtItsExtremes) {
                                                      "software.overlap_rules={axis: DP pass: FORWARD micro_batches: "
                                                      "FIRST compute_factor: 1 communication_factor: 1}"});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  const std::string text = ResolvedText(loaded->run);
+  v1::Run run = loaded->run;
+  v1::Cluster* cluster = run.mutable_cluster();
+  ASSERT_TRUE(TextFormat::ParseFromString("a: 0 b: 1 links: 1", cluster->mutable_node()->add_nvlink_pair()));
+  cluster->add_more_nodes()->set_nodes(1);
+  *cluster->mutable_more_nodes(0)->mutable_node() = cluster->node();
+  ASSERT_TRUE(TextFormat::ParseFromString(
+      "device { id: \"g\" kind: GPU } device { id: \"s\" kind: NVSWITCH } cable { a: \"g\" b: \"s\" }",
+      cluster->mutable_graph()));
+  *cluster->mutable_graph()->mutable_cable(0)->mutable_link() = cluster->node().nvlink();
+  const std::string text = ResolvedText(run);
   std::vector<std::pair<std::string, const FieldDescriptor*>> numbers;
   CollectNumbers(v1::Run::descriptor(), "", &numbers);
   EXPECT_GE(numbers.size(), 60u);

@@ -71,7 +71,7 @@ TEST(SummaryTest, NamesEveryFigure) {
 
 TEST(SummaryTest, NamesStayOnTheirLine) {
   const v1::Run run = SmallRun({"name=\"two\\nlines \\033[31m\""});
-  EXPECT_THAT(SummaryOf(run, Simulated(run)), HasSubstr("two?lines ?[31m: gpt-1.7b"));
+  EXPECT_THAT(SummaryOf(run, Simulated(run)), HasSubstr("two\\nlines \\x1b[31m: gpt-1.7b"));
 }
 
 TEST(SummaryTest, SaysWhereItDoesNotFit) {

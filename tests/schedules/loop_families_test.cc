@@ -7,37 +7,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "schedules/family.h"
+#include "tests/schedules/orders.h"
 
 namespace orrery::schedules {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// "F0.2 B1.3": kind, chunk, micro-batch; "&" fuses an action with the next.
-std::string Text(const std::vector<Action>& order) {
-  std::string text;
-  for (const Action& action : order) {
-    if (!text.empty() && text.back() != '&') text += ' ';
-    text += Letter(action.kind);
-    text += std::to_string(action.chunk) + "." + std::to_string(action.micro_batch);
-    if (action.fused) text += '&';
-  }
-  return text;
-}
-
-std::vector<std::string> Orders(std::string_view family, const Parameters& parameters) {
-  const auto schedule = Generate(family, parameters);
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  std::vector<std::string> texts;
-  if (!schedule.ok()) return texts;
-  for (const auto& order : schedule->order) texts.push_back(Text(order));
-  return texts;
-}
-
-std::string Refusal(std::string_view family, const Parameters& parameters) {
-  return std::string(Generate(family, parameters).status().message());
-}
 
 TEST(LoopedBfsTest, RunsChunkAfterChunkAndBackInReverse) {
   const std::string order = "F0.0 F0.1 F1.0 F1.1 B1.1 B1.0 B0.1 B0.0";

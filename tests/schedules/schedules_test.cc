@@ -5,36 +5,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/schedules/evaluator.h"
+#include "tests/schedules/orders.h"
 
 namespace orrery::schedules {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// "F0.2 B1.3": kind, chunk, micro-batch; "+" joins an action to the next.
-std::string Text(const std::vector<Action>& order) {
-  std::string text;
-  for (const Action& action : order) {
-    if (!text.empty()) text += ' ';
-    text += "FBIW"[static_cast<int>(action.kind)];
-    text += std::to_string(action.chunk) + "." + std::to_string(action.micro_batch);
-    if (action.joined) text += '+';
-  }
-  return text;
-}
-
-std::vector<std::string> Orders(std::string_view family, const Parameters& parameters) {
-  const auto schedule = Generate(family, parameters);
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  std::vector<std::string> texts;
-  for (const auto& order : schedule->order) texts.push_back(Text(order));
-  return texts;
-}
-
-std::string Refusal(std::string_view family, const Parameters& parameters) {
-  return std::string(Generate(family, parameters).status().message());
-}
 
 TEST(GpipeTest, RunsAllForwardPassesFirst) {
   EXPECT_THAT(Orders("gpipe", {2, 1, 3, 1}),
