@@ -246,7 +246,9 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
   return StatusOf(diagnostics, nullptr);
 }
 
-std::vector<std::string> PresetKinds() { return {"accelerators", "clusters", "models", "profiles", "software"}; }
+std::vector<std::string> PresetKinds() {
+  return {"accelerators", "clusters", "expert_transports", "models", "profiles", "software"};
+}
 
 absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, const LoadOptions& options) {
   const std::vector<std::string> kinds = PresetKinds();

@@ -119,7 +119,7 @@ class BaseRun {
 // rules.
 absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message);
 
-// Kinds of presets, which are also the folders: accelerators, clusters, models, profiles, software.
+// Kinds of presets, which are also the folders: accelerators, clusters, expert_transports, models, profiles, software.
 std::vector<std::string> PresetKinds();
 // Names in order, each once. INVALID_ARGUMENT lists the kinds when there is no such kind.
 absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, const LoadOptions& options);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/suggest.h"
+#include "orrery/v1/expert_transport.pb.h"
 #include "orrery/v1/run.pb.h"
 #include "proto/limits.h"
 #include "proto/rules.h"
@@ -68,6 +69,7 @@ void DropReplaced(const Message& above, const std::string& path, Message* base, 
 std::string KindOf(const Descriptor* type) {
   if (type == v1::Accelerator::descriptor()) return "accelerators";
   if (type == v1::Cluster::descriptor()) return "clusters";
+  if (type == v1::ExpertTransport::descriptor()) return "expert_transports";
   if (type == v1::Model::descriptor()) return "models";
   if (type == v1::Profile::descriptor()) return "profiles";
   if (type == v1::Software::descriptor()) return "software";
