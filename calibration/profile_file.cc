@@ -198,8 +198,12 @@ absl::StatusOr<v1::Profile> LoadProfile(const std::string& name, const spec::Loa
 std::string ProfileText(const v1::Profile& profile, const std::vector<std::string>& comment) {
   std::string text = "# proto-file: orrery/v1/profile.proto\n# proto-message: orrery.v1.Profile\n";
   for (const std::string& line : comment) absl::StrAppend(&text, line.empty() ? "#" : "# ", line, "\n");
-  text += "\n";
-  Append(profile, "", &text);
+  return absl::StrCat(text, "\n", MessageText(profile));
+}
+
+std::string MessageText(const Message& message) {
+  std::string text;
+  Append(message, "", &text);
   return text;
 }
 

@@ -23,6 +23,9 @@ absl::StatusOr<v1::Profile> LoadProfile(const std::string& name, const spec::Loa
 // give equal bytes; loading the text gives the profile.
 std::string ProfileText(const v1::Profile& profile, const std::vector<std::string>& comment);
 
+// The fields of any message of a spec, one line a constant, without a header.
+std::string MessageText(const google::protobuf::Message& message);
+
 // A number of a profile: a Constant, or one that describes a kernel (the sides of a tile, a head dimension).
 struct ListedConstant {
   std::string path;  // "gemm[FP16].overhead": entries of a list by what sets them apart

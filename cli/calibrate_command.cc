@@ -15,6 +15,7 @@
 #include "base/text_table.h"
 #include "calibration/import.h"
 #include "calibration/profile_file.h"
+#include "cli/calibrate_collectives.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
@@ -74,9 +75,13 @@ bool FitsBadly(const calibration::ImportResult& result) {
 
 // Whether the rows fit.
 absl::StatusOr<bool> ImportInto(const CalibrateImportArguments& arguments) {
+  if (IsOfCollectives(arguments)) return ImportCollectives(arguments);
   if (arguments.gemm_csv.empty() && arguments.attention_csv.empty()) {
-    return absl::InvalidArgumentError("nothing to import; allowed: --gemm-csv FILE, --attention-csv FILE, or both");
+    return absl::InvalidArgumentError(
+        "nothing to import; allowed: --gemm-csv FILE, --attention-csv FILE, or both; --collectives-csv FILE; "
+        "--nccl-tests LOG");
   }
+  if (arguments.accelerator.empty()) return absl::InvalidArgumentError("--accelerator is required");
   const spec::LoadOptions load = LoadOptionsOf(arguments.spec_path, {});
   calibration::ImportOptions options;
   options.gpu_prefixes = arguments.gpus;

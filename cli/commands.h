@@ -27,6 +27,7 @@ struct SimulateArguments {
   bool json = false;
   // Leaves the `simulator` object out of the JSON, so that results can be compared byte by byte.
   bool no_simulator = false;
+  std::int64_t report_links = 0;
   std::string output;
   std::string trace;
   std::vector<std::int64_t> trace_ranks;  // empty: one rank of each pipeline rank
@@ -126,9 +127,31 @@ struct ScheduleOptimizeArguments {
 // 128 + the signal where one ended the search early: the best order so far is written all the same.
 int ScheduleOptimize(const ScheduleOptimizeArguments& arguments);
 
+struct CollectiveArguments {
+  std::string collective;
+  std::string cluster;
+  std::int64_t nodes = 0;  // 0: as many as the GPUs need
+  std::int64_t gpus = 0;   // 0: all of the nodes
+  std::string sizes = "8:16G:2";
+  std::string algorithm;
+  std::string protocol;
+  std::string version;
+  std::int64_t channels = 0;  // 0: the library's
+  bool sharp = false;
+  std::vector<std::string> spec_path;
+  bool json = false;
+  std::string output;
+};
+int Collective(const CollectiveArguments& arguments);
+
 struct CalibrateImportArguments {
   std::string gemm_csv;
   std::string attention_csv;
+  std::string collectives_csv;
+  std::string nccl_tests;
+  std::string cluster;
+  std::string collective;
+  std::string nccl_version;
   std::string accelerator;
   std::string base;
   std::vector<std::string> gpus;
@@ -154,6 +177,48 @@ struct CalibrateDiffArguments {
   bool json = false;
 };
 int CalibrateDiff(const CalibrateDiffArguments& arguments);
+
+// A cluster as spec::LoadCluster takes its name.
+struct ClusterArguments {
+  std::string name;
+  std::vector<std::string> overrides;  // of fields of the cluster: "fabric.oversubscription=2"
+  std::optional<std::int64_t> nodes;   // as an override of nodes
+  std::vector<std::string> spec_path;
+};
+
+struct TopologyShowArguments {
+  ClusterArguments cluster;
+  std::string format = "text";
+  bool json = false;
+  std::string output;
+};
+int TopologyShow(const TopologyShowArguments& arguments);
+
+struct TopologyRouteArguments {
+  ClusterArguments cluster;
+  std::string from;  // "gpu:3", or a device's name
+  std::string to;
+  std::int64_t flow = 0;
+  bool pxn = true;
+  bool json = false;
+  std::string output;
+};
+int TopologyRoute(const TopologyRouteArguments& arguments);
+
+struct TopologyImportArguments {
+  std::string nccl_xml;
+  std::string nvidia_smi;
+  std::string ibnetdiscover;
+  std::string nccl_graph;
+  std::string accelerator;
+  std::string like;
+  std::optional<std::int64_t> nodes;
+  std::vector<std::string> gpu_hosts;
+  std::vector<std::string> spec_path;
+  bool json = false;
+  std::string output;
+};
+int TopologyImport(const TopologyImportArguments& arguments);
 
 }  // namespace orrery::cli
 

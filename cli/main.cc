@@ -3,16 +3,20 @@
 
 #include <exception>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 
 namespace {
 
 using orrery::cli::CalibrateDiffArguments;
 using orrery::cli::CalibrateImportArguments;
 using orrery::cli::CalibrateShowArguments;
+using orrery::cli::ClusterArguments;
+using orrery::cli::CollectiveArguments;
 using orrery::cli::MemoryArguments;
 using orrery::cli::ScheduleEvalArguments;
 using orrery::cli::ScheduleOptimizeArguments;
@@ -22,6 +26,9 @@ using orrery::cli::SimulateArguments;
 using orrery::cli::SpecArguments;
 using orrery::cli::SpecListArguments;
 using orrery::cli::SweepArguments;
+using orrery::cli::TopologyImportArguments;
+using orrery::cli::TopologyRouteArguments;
+using orrery::cli::TopologyShowArguments;
 using orrery::cli::ValidateArguments;
 
 CLI::Validator NotEmpty() {
@@ -30,13 +37,15 @@ CLI::Validator NotEmpty() {
 
 void AddSpecPath(CLI::App* command, std::vector<std::string>* spec_path) {
   command->add_option("--spec-path", *spec_path, "Folder with your own models/, clusters/, ...; looked at first")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NotEmpty());
 }
 
 void AddSpec(CLI::App* command, SpecArguments* spec) {
-  command->add_option("spec", spec->spec, "Run to read (.txtpb)")->required()->type_name("FILE");
+  command->add_option("spec", spec->spec, "Run to read (.txtpb)")->required()->type_name("FILE")->check(NotEmpty());
   command->add_option("--set", spec->overrides, "Override a field: parallelism.tp=4; may be repeated")
-      ->type_name("PATH=VALUE");
+      ->type_name("PATH=VALUE")
+      ->check(NotEmpty());
   AddSpecPath(command, &spec->spec_path);
 }
 
@@ -59,10 +68,19 @@ struct CalibrateCommands {
     import_command->add_option("--gemm-csv", import.gemm_csv, "Measured GEMMs")->type_name("FILE");
     import_command->add_option("--attention-csv", import.attention_csv, "Measured attention kernels")
         ->type_name("FILE");
-    import_command->add_option("--accelerator", import.accelerator, "The accelerator that was measured")
-        ->required()
+    import_command->add_option("--collectives-csv", import.collectives_csv, "Measured collectives")->type_name("FILE");
+    import_command->add_option("--nccl-tests", import.nccl_tests, "What a program of nccl-tests printed")
+        ->type_name("LOG");
+    import_command->add_option("--cluster", import.cluster, "Of a log: where it ran")->type_name("PRESET");
+    import_command->add_option("--collective", import.collective, "Of a log: what it measured, if it does not say so");
+    import_command->add_option("--nccl-version", import.nccl_version,
+                               "Of a log: NCCL's version, if it does not say so");
+    import_command->add_option("--accelerator", import.accelerator, "Of kernels: the accelerator that was measured")
         ->type_name("PRESET");
-    import_command->add_option("--base", import.base, "Profile whose other constants are kept: a preset or a .txtpb")
+    import_command
+        ->add_option(
+            "--base", import.base,
+            "Profile whose other constants are kept: a preset or a .txtpb; of collectives a preset of nccl_times")
         ->required()
         ->type_name("PROFILE");
     import_command
@@ -108,14 +126,15 @@ struct ScheduleCommands {
     AddOutput(list_command, &list_output);
     list_command->callback([this, code] { *code = orrery::cli::ScheduleList(list_json, list_output); });
     CLI::App* show_command = schedule->add_subcommand("show", "Generate a schedule, draw it, and say what it costs");
-    show_command->add_option("name", show.family, "As `schedule list` prints it")->required();
+    show_command->add_option("name", show.family, "As `schedule list` prints it")->required()->check(NotEmpty());
     AddShowParameters(show_command);
     AddView(show_command, &show.view);
     show_command->callback([this, code] { *code = orrery::cli::ScheduleShow(show); });
     CLI::App* eval_command = schedule->add_subcommand("eval", "Draw a table of actions, and say what it costs");
     eval_command->add_option("table", eval.table, "PyTorch's notation, a row per rank (.csv)")
         ->required()
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(NotEmpty());
     AddView(eval_command, &eval.view);
     eval_command->callback([this, code] { *code = orrery::cli::ScheduleEval(eval); });
     CLI::App* optimize_command = schedule->add_subcommand(
@@ -131,12 +150,17 @@ struct ScheduleCommands {
         ->check(CLI::Range(1, 1 << 14));
     command
         ->add_option("--memory-limit", optimize.memory_limit,
-                     "Micro-batches whose activations a rank may hold (M_B); default: no limit")
-        ->type_name("NUMBER");
-    command->add_option("--objective", optimize.objective,
-                        "makespan, or span: last end - first start of the rank with the longest; default: makespan");
-    command->add_option("--placement", optimize.placement,
-                        "loop (one stage per rank), v (two of half the cost) or all; default: all");
+                     "Micro-batches whose activations a rank may hold (M), at least 1; default: no limit")
+        ->type_name("NUMBER")
+        ->check(NotEmpty());
+    command
+        ->add_option("--objective", optimize.objective,
+                     "makespan, or span: last end - first start of the rank with the longest; default: makespan")
+        ->check(NotEmpty());
+    command
+        ->add_option("--placement", optimize.placement,
+                     "loop (one stage per rank), v (two of half the cost) or all; default: all")
+        ->check(NotEmpty());
     command->add_option("--effort", optimize.effort, "Million passes that are timed or bounded; default: 400")
         ->check(CLI::Range(0, 1'000'000));
   }
@@ -153,20 +177,90 @@ struct ScheduleCommands {
     add("--pipelines", &show.pipelines, "Copies of the model (Chimera); default: the schedule's");
     command
         ->add_option("--memory-limit", show.memory_limit,
-                     "Activations of a chunk and micro-batch that a rank may hold (automatic schedules)")
-        ->type_name("NUMBER");
+                     "Micro-batches whose activations a rank may hold (M), at least 1 (automatic schedules)")
+        ->type_name("NUMBER")
+        ->check(NotEmpty());
   }
 
   static void AddView(CLI::App* command, ScheduleView* view) {
     command
         ->add_option("--costs", view->costs,
                      "F=1,I=1,W=1,comm=0.1,block=3: of a pass of one stage, a message, a fused block; B for I + W")
-        ->type_name("NAME=NUMBER,...");
+        ->type_name("NAME=NUMBER,...")
+        ->check(NotEmpty());
     command->add_option("--stage-costs", view->stage_costs, "Costs by stage: columns stage, F, I, W (.csv)")
-        ->type_name("FILE");
-    command->add_option("--format", view->format, "text, torch-csv, torch-comms-csv, json or svg; default: text");
+        ->type_name("FILE")
+        ->check(NotEmpty());
+    command->add_option("--format", view->format, "text, torch-csv, torch-comms-csv, json or svg; default: text")
+        ->check(NotEmpty());
     command->add_flag("--json", view->json, "Print JSON, as --format json");
     AddOutput(command, &view->output);
+  }
+};
+
+// `topology show | route | import`. The arguments must outlive the parse.
+struct TopologyCommands {
+  TopologyShowArguments show;
+  TopologyRouteArguments route;
+  TopologyImportArguments import;
+
+  void Add(CLI::App* app, int* code) {
+    CLI::App* topology =
+        app->add_subcommand("topology", "Clusters as graphs: show, route, import (docs/topology_import.md)");
+    topology->require_subcommand(1);
+    CLI::App* show_command = topology->add_subcommand("show", "Count, measure and draw what a cluster is made of");
+    show_command->add_option("cluster", show.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
+    AddCluster(show_command, &show.cluster);
+    show_command->add_option("--format", show.format, "text, json, dot or svg; default: text");
+    show_command->add_flag("--json", show.json, "Print JSON, as --format json");
+    AddOutput(show_command, &show.output);
+    show_command->callback([this, code] { *code = orrery::cli::TopologyShow(show); });
+    AddRoute(topology, code);
+    AddImport(topology, code);
+  }
+
+  static void AddCluster(CLI::App* command, ClusterArguments* cluster) {
+    command->add_option("--set", cluster->overrides, "Override a field: fabric.oversubscription=2; may be repeated")
+        ->type_name("PATH=VALUE");
+    command->add_option("--nodes", cluster->nodes, "As --set nodes=N")->check(CLI::Range(1, 10'000'000));
+    AddSpecPath(command, &cluster->spec_path);
+  }
+
+  void AddRoute(CLI::App* topology, int* code) {
+    CLI::App* command = topology->add_subcommand("route", "The links between two GPUs, and what they were chosen from");
+    command->add_option("--cluster,cluster", route.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
+    command->add_option("--from", route.from, "gpu:3, or a device's name")->required()->type_name("GPU");
+    command->add_option("--to", route.to, "gpu:9001, or a device's name")->required()->type_name("GPU");
+    command->add_option("--flow", route.flow, "Tells apart transfers between the two (hashed routing); default: 0")
+        ->check(CLI::Range(0, 1'000'000));
+    command->add_flag("--pxn,!--no-pxn", route.pxn, "NVLink to a GPU on the destination's rail first; default: yes");
+    AddCluster(command, &route.cluster);
+    command->add_flag("--json", route.json, "Print JSON");
+    AddOutput(command, &route.output);
+    command->callback([this, code] { *code = orrery::cli::TopologyRoute(route); });
+  }
+
+  void AddImport(CLI::App* topology, int* code) {
+    CLI::App* command = topology->add_subcommand("import", "Make a cluster of files that describe one");
+    const auto add = [&](const char* option, std::string* file, const char* help) {
+      command->add_option(option, *file, help)->type_name("FILE")->check(NotEmpty());
+    };
+    add("--nccl-xml", &import.nccl_xml, "A node: NCCL's topology file (NCCL_TOPO_DUMP_FILE)");
+    add("--nvidia-smi", &import.nvidia_smi, "A node: what `nvidia-smi topo -m` prints");
+    add("--ibnetdiscover", &import.ibnetdiscover, "The fabric: what `ibnetdiscover` prints, or a .net file of ibsim");
+    add("--nccl-graph", &import.nccl_graph, "Channels that NCCL found (NCCL_GRAPH_DUMP_FILE), to stand beside them");
+    command->add_option("--accelerator", import.accelerator, "The GPU, where the files do not tell")
+        ->type_name("PRESET");
+    command->add_option("--like", import.like, "Cluster whose links say what no file does; default: by accelerator")
+        ->type_name("PRESET");
+    command->add_option("--nodes", import.nodes, "Nodes, without a fabric; default: 1")
+        ->check(CLI::Range(1, 10'000'000));
+    command->add_option("--gpu-hosts", import.gpu_hosts, "Hosts with GPUs, by how their names begin; may be repeated")
+        ->type_name("PREFIX");
+    command->add_flag("--json", import.json, "Print what was found and assumed as JSON");
+    AddSpecPath(command, &import.spec_path);
+    command->add_option("-o,--output", import.output, "Write the cluster here")->type_name("FILE")->check(NotEmpty());
+    command->callback([this, code] { *code = orrery::cli::TopologyImport(import); });
   }
 };
 
@@ -193,6 +287,8 @@ void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
         "One operation per pass of a stage, or per kernel");
   sugar("--engine", "simulation.engine", {{"worklist", "WORKLIST"}, {"queue", "EVENT_QUEUE"}},
         "How the programs are evaluated; the answer is the same");
+  sugar("--network", "simulation.network", {{"analytic", "ANALYTIC"}, {"flow", "FLOW"}},
+        "Transfers take the time that they would take alone, or share the links of the cluster");
   command->add_option_function<std::string>(
       "--iterations", [spec](const std::string& given) { spec->overrides.push_back("simulation.iterations=" + given); },
       "Iterations to replay");
@@ -205,7 +301,8 @@ void AddSweep(CLI::App* app, SweepArguments* sweep, int* code) {
       ->add_option("--vary", sweep->vary,
                    "Values of a field: tp=1,2,4, microbatches=8:64:*2, schedule=all; may be repeated, for every "
                    "combination")
-      ->type_name("FIELD=VALUE,...");
+      ->type_name("FIELD=VALUE,...")
+      ->check(NotEmpty());
   command->add_option("--list", sweep->list, "Points as a table: the header names fields, one row per point (.csv)")
       ->type_name("FILE")
       ->check(NotEmpty());
@@ -218,6 +315,29 @@ void AddSweep(CLI::App* app, SweepArguments* sweep, int* code) {
   AddOutput(command, &sweep->output);
   resume->needs(command->get_option("--output"));
   command->callback([sweep, code] { *code = orrery::cli::Sweep(*sweep); });
+}
+
+void AddCollective(CLI::App* app, CollectiveArguments* collective, int* code) {
+  CLI::App* command = app->add_subcommand("collective", "Predict a collective over sizes (docs/collectives.md)");
+  command
+      ->add_option("collective", collective->collective,
+                   "all_reduce, reduce_scatter, all_gather, broadcast, reduce, alltoall or sendrecv")
+      ->required();
+  command->add_option("--cluster", collective->cluster, "Where it runs")->required()->type_name("PRESET");
+  command->add_option("--nodes", collective->nodes, "Nodes (NVLink domains); default: as many as the GPUs need")
+      ->check(CLI::Range(1, 10'000'000));
+  command->add_option("--gpus", collective->gpus, "GPUs, spread evenly; default: all of the nodes")
+      ->check(CLI::Range(1, 100'000'000));
+  command->add_option("--sizes", collective->sizes, "FROM:TO:FACTOR, FROM:TO:+STEP or a list; default: 8:16G:2");
+  command->add_option("--algorithm", collective->algorithm, "Ring, Tree, NVLS, NVLSTree, ...; default: NCCL's choice");
+  command->add_option("--protocol", collective->protocol, "LL, LL128 or Simple; default: NCCL's choice");
+  command->add_option("--nccl-version", collective->version, "Default: of the time when the GPUs were new");
+  command->add_option("--channels", collective->channels, "Default: NCCL's search")->check(CLI::Range(1, 64));
+  command->add_flag("--sharp", collective->sharp, "Switches reduce (NCCL_COLLNET_ENABLE)");
+  command->add_flag("--json", collective->json, "Print JSON");
+  AddSpecPath(command, &collective->spec_path);
+  AddOutput(command, &collective->output);
+  command->callback([collective, code] { *code = orrery::cli::Collective(*collective); });
 }
 
 int Main(int argc, char** argv) {
@@ -234,6 +354,11 @@ int Main(int argc, char** argv) {
   simulate_command
       ->add_flag("--no-simulator", simulate.no_simulator, "Leave the simulator's own figures out of the JSON")
       ->needs(json);
+  simulate_command
+      ->add_option("--report-links", simulate.report_links,
+                   "With --network=flow: so many of the busiest links, what loads them and whom they slow")
+      ->check(CLI::Range(1, 100000))
+      ->type_name("N");
   CLI::Option* trace =
       simulate_command
           ->add_option("--trace", simulate.trace, "Write a Chrome/Perfetto timeline; gzip where it ends in .gz")
@@ -282,7 +407,8 @@ int Main(int argc, char** argv) {
   ValidateArguments validate;
   CLI::App* validate_command = app.add_subcommand("validate", "Print predicted beside measured");
   validate_command
-      ->add_option("kind", validate.kind, "What the table records: runs, kernels, attention, memory or schedules")
+      ->add_option("kind", validate.kind,
+                   "What the table records: runs, kernels, attention, collectives, memory or schedules")
       ->required();
   validate_command->add_option("file", validate.file, "The table (.csv)")->required()->type_name("FILE");
   validate_command->add_option("--where", validate.where, "Rows whose cell begins so; may be repeated")
@@ -318,11 +444,20 @@ int Main(int argc, char** argv) {
   CalibrateCommands calibrate;
   calibrate.Add(&app, &code);
 
+  CollectiveArguments collective;
+  AddCollective(&app, &collective, &code);
+
+  TopologyCommands topology;
+  topology.Add(&app, &code);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 prints help and version through exceptions as well; its own codes for errors become ours.
-    return app.exit(error) == 0 ? orrery::cli::kDone : orrery::cli::kBadInput;
+    std::ostringstream text;
+    const int exit = app.exit(error, std::cout, text);
+    std::cerr << orrery::cli::PrintableLines(text.str());
+    return exit == 0 ? orrery::cli::kDone : orrery::cli::kBadInput;
   }
   return code;
 }

@@ -6,14 +6,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 
 namespace orrery::cli {
 namespace {
 
-void PrintError(std::string_view prefix, std::string_view message) {
-  const std::string line = absl::StrCat(std::string(prefix), std::string(message), "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
+void PrintError(std::string_view prefix, const std::string& printable) {
+  const std::string text = absl::StrCat(std::string(prefix), printable, "\n");
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+int Fail(absl::StatusCode code, const std::string& printable) {
+  if (code == absl::StatusCode::kInternal) {
+    PrintError("internal error (please report it): ", printable);
+    return kBug;
+  }
+  PrintError("error: ", printable);
+  return code == absl::StatusCode::kFailedPrecondition ? kAnswerIsNo : kBadInput;
 }
 
 }  // namespace
@@ -36,15 +46,21 @@ absl::Status CheckNotRead(std::string_view option, const std::string& path, cons
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status) {
-  if (status.code() == absl::StatusCode::kInternal) {
-    PrintError("internal error (please report it): ", std::string(status.message()));
-    return kBug;
+std::string PrintableLines(std::string_view text) {
+  std::string lines;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    lines += Printable(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    lines += '\n';
+    text.remove_prefix(end + 1);
   }
-  PrintError("error: ", std::string(status.message()));
-  return status.code() == absl::StatusCode::kFailedPrecondition ? kAnswerIsNo : kBadInput;
 }
 
-void Warn(std::string_view message) { PrintError("warning: ", message); }
+int Fail(const absl::Status& status) { return Fail(status.code(), PrintableLines(std::string(status.message()))); }
+
+int FailOnOneLine(const absl::Status& status) { return Fail(status.code(), Printable(std::string(status.message()))); }
+
+void Warn(std::string_view message) { PrintError("warning: ", Printable(message)); }
 
 }  // namespace orrery::cli

@@ -17,8 +17,13 @@ absl::Status Write(std::string_view text, const std::string& path);
 // empty.
 absl::Status CheckNotRead(std::string_view option, const std::string& path, const std::vector<std::string>& inputs);
 
-// Prints the status to standard error; returns the exit code that its kind stands for.
+// Each line as Printable has it.
+std::string PrintableLines(std::string_view text);
+
+// Prints the status to standard error, a line for each of its lines; returns the exit code that its kind stands for.
 int Fail(const absl::Status& status);
+// The same where no error has several lines: a line break is part of a name.
+int FailOnOneLine(const absl::Status& status);
 
 void Warn(std::string_view message);
 

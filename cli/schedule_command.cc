@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/decimal.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/commands.h"
@@ -28,13 +27,18 @@ using schedules::Schedule;
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
+absl::Status CheckStages(const Prices& prices, std::int64_t stages, std::string_view name) {
+  if (prices.stages.empty() || static_cast<std::int64_t>(prices.stages.size()) == stages) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--stage-costs: ", prices.stages.size(), " stages; allowed: ", stages, ", those of ", View(name)));
+}
+
 absl::StatusOr<pipeline::Costs> CostsFor(const Schedule& schedule, const Prices& prices, std::string_view name) {
-  if (!prices.stages.empty() && prices.stages.size() != static_cast<std::size_t>(schedule.stages())) {
-    return absl::InvalidArgumentError(absl::StrCat("--stage-costs: ", prices.stages.size(),
-                                                   " stages; allowed: ", schedule.stages(), ", those of ", View(name)));
-  }
+  ABSL_RETURN_IF_ERROR(CheckStages(prices, schedule.stages(), name));
   if (prices.given.backward.has_value() && pipeline::NeedsSplit(schedule)) return NeedsInputAndWeight(name);
-  return pipeline::CostsOf(prices.given, prices.stages);
+  pipeline::Costs costs = pipeline::CostsOf(prices.given, prices.stages);
+  ABSL_RETURN_IF_ERROR(CheckTime(costs, schedule.stages(), schedule.micro_batches));
+  return costs;
 }
 
 // Where the number of stages per rank is free: 2, or 1 where that is not allowed.
@@ -66,6 +70,18 @@ void WarnOfIdleOptions(const Family& family, const schedules::Parameters& given,
   }
 }
 
+// What a family says of costs and limit is put in terms of the options.
+absl::Status CheckFamily(const Family& family, const schedules::Parameters& parameters, const pipeline::Costs& costs,
+                         const std::string& memory_limit) {
+  absl::Status legal = family.check(parameters);
+  schedules::Parameters unplanned = parameters;
+  unplanned.planning = {};
+  if (legal.ok() || !family.check(unplanned).ok()) return legal;
+  ABSL_RETURN_IF_ERROR(CheckTime(costs, std::int64_t{parameters.ranks} * parameters.chunks, parameters.micro_batches));
+  if (memory_limit.empty()) return legal;
+  return absl::InvalidArgumentError(absl::StrCat("--memory-limit ", memory_limit, ": ", legal.message()));
+}
+
 absl::StatusOr<Shown> Generated(const ScheduleShowArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const Family* const family, schedules::FindFamily(arguments.family));
   ABSL_ASSIGN_OR_RETURN(const Prices prices, PricesOf(arguments.view));
@@ -78,27 +94,21 @@ absl::StatusOr<Shown> Generated(const ScheduleShowArguments& arguments) {
   parameters.pipelines = arguments.pipelines;
   const pipeline::Costs costs = pipeline::CostsOf(prices.given, prices.stages);
   parameters.planning = {.stages = costs.stages, .latency = costs.latency, .memory = costs.memory, .memory_limit = 0};
+  parameters.chunks = arguments.chunks > 0 ? arguments.chunks : ChunksOf(*family, parameters);
   if (!arguments.memory_limit.empty()) {
-    const absl::StatusOr<std::int64_t> limit = ParseDecimal(arguments.memory_limit);
-    const std::int64_t step = kDecimalOne / costs.memory.forward;
-    if (!limit.ok() || *limit == 0 || *limit % step != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory-limit ", arguments.memory_limit,
-                       "; allowed: a number of activations of one chunk and micro-batch above 0, in halves"));
-    }
+    ABSL_ASSIGN_OR_RETURN(parameters.planning.memory_limit,
+                          MemoryLimitOf(arguments.memory_limit, costs.memory.forward * parameters.chunks));
     if (!family->automatic) {
       return absl::InvalidArgumentError(
           absl::StrCat("--memory-limit: ", arguments.family, " plans by no limit; allowed: with automatic schedules"));
     }
-    parameters.planning.memory_limit = *limit / step;
   }
-  parameters.chunks = arguments.chunks > 0 ? arguments.chunks : ChunksOf(*family, parameters);
-  ABSL_RETURN_IF_ERROR(family->check(parameters));
+  ABSL_RETURN_IF_ERROR(CheckStages(prices, std::int64_t{parameters.ranks} * parameters.chunks, family->name));
+  ABSL_RETURN_IF_ERROR(CheckFamily(*family, parameters, costs, arguments.memory_limit));
   absl::StatusOr<Schedule> schedule = family->generate(parameters);
   if (absl::IsResourceExhausted(schedule.status()) && !arguments.memory_limit.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--memory-limit ", arguments.memory_limit, ": ",
-                                                   schedule.status().message(), "; one activation is ",
-                                                   costs.memory.forward, " of this unit"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory-limit ", arguments.memory_limit, ": ", schedule.status().message()));
   }
   ABSL_RETURN_IF_ERROR(schedule.status());
   WarnOfIdleOptions(*family, parameters, *schedule);
@@ -121,7 +131,7 @@ absl::StatusOr<Shown> Read(const ScheduleEvalArguments& arguments) {
 int Answer(const std::string& name, const absl::StatusOr<Shown>& shown, const ScheduleView& view) {
   const absl::StatusOr<std::string> text = shown.ok() ? Render(*shown, view) : shown.status();
   const bool deadlocks = absl::IsFailedPrecondition(text.status());
-  if (!text.ok() && !deadlocks) return Fail(text.status());
+  if (!text.ok() && !deadlocks) return FailOnOneLine(text.status());
   std::string output;
   if (!deadlocks) {
     output = *text;
@@ -129,12 +139,12 @@ int Answer(const std::string& name, const absl::StatusOr<Shown>& shown, const Sc
     const nlohmann::ordered_json json = {{"name", name}, {"deadlock", std::string(text.status().message())}};
     output = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   } else {
-    output = absl::StrCat(text.status().message(), "\n");
+    output = PrintableLines(std::string(text.status().message())) + "\n";
   }
   // A file asked for as a table or picture does not get the cycle instead.
   const bool beside = deadlocks && (view.format == "svg" || view.format.starts_with("torch"));
   const absl::Status written = Write(output, beside ? "" : view.output);
-  if (!written.ok()) return Fail(written);
+  if (!written.ok()) return FailOnOneLine(written);
   return deadlocks ? kAnswerIsNo : kDone;
 }
 
@@ -161,18 +171,18 @@ int ScheduleList(bool as_json, const std::string& output) {
     if (!family.closed_form.empty()) absl::StrAppend(&text, "  closed form  ", View(family.closed_form), "\n");
   }
   const absl::Status written = Write(as_json ? json.dump(2) + "\n" : text, output);
-  return written.ok() ? kDone : Fail(written);
+  return written.ok() ? kDone : FailOnOneLine(written);
 }
 
 int ScheduleShow(const ScheduleShowArguments& arguments) {
-  if (const absl::Status format = CheckView(arguments.view); !format.ok()) return Fail(format);
+  if (const absl::Status format = CheckView(arguments.view); !format.ok()) return FailOnOneLine(format);
   return Answer(arguments.family, Generated(arguments), arguments.view);
 }
 
 int ScheduleEval(const ScheduleEvalArguments& arguments) {
-  if (const absl::Status view = CheckView(arguments.view); !view.ok()) return Fail(view);
+  if (const absl::Status view = CheckView(arguments.view); !view.ok()) return FailOnOneLine(view);
   const absl::Status output = CheckNotRead("--output", arguments.view.output, {arguments.table});
-  if (!output.ok()) return Fail(output);
+  if (!output.ok()) return FailOnOneLine(output);
   return Answer(arguments.table, Read(arguments), arguments.view);
 }
 

@@ -31,7 +31,7 @@ using pipeline::Cut;
 using schedules::PassCosts;
 using schedules::Placement;
 
-// What a rank holds for one micro-batch is M_B. Two chunks hold half of it each, and half of that until W.
+// What a rank holds for one micro-batch is M. Two chunks hold half of it each, and half of that until W.
 constexpr std::int64_t kQuarters = 4;
 constexpr schedules::PassMemory kWhole = {.forward = 4, .weight = 2};
 constexpr schedules::PassMemory kHalf = {.forward = 2, .weight = 1};
@@ -124,13 +124,7 @@ absl::StatusOr<pipeline::OptimizeRequest> RequestOf(const ScheduleOptimizeArgume
   request.micro_batches = arguments.micro_batches;
   request.effort = arguments.effort * kMillion;
   if (arguments.memory_limit.empty()) return request;
-  const absl::StatusOr<std::int64_t> limit = ParseDecimal(arguments.memory_limit);
-  if (!limit.ok() || *limit < kDecimalOne) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--memory-limit ", arguments.memory_limit,
-                     "; allowed: at least 1 (the activations of one micro-batch on a rank)"));
-  }
-  request.memory_limit = kQuarters * (*limit / kDecimalOne) + kQuarters * (*limit % kDecimalOne) / kDecimalOne;
+  ABSL_ASSIGN_OR_RETURN(request.memory_limit, MemoryLimitOf(arguments.memory_limit, kQuarters));
   return request;
 }
 
@@ -149,13 +143,13 @@ class Report {
         &text,
         found_.optimal() ? ": proven optimal" : absl::StrCat(", gap ", FormatPercent(Gap(), 2), ": not proven optimal"),
         Scope(), "\n");
-    absl::StrAppend(&text, "memory: at most ", FormatDecimal(InShares(Peak())), " M_B on a rank, limit ",
+    absl::StrAppend(&text, "memory: at most ", FormatDecimal(InShares(Peak())), " M on a rank, limit ",
                     arguments_.memory_limit.empty() ? "none" : arguments_.memory_limit,
-                    " (M_B: activations of one micro-batch on a rank)\n");
+                    " (M: activations of one micro-batch on a rank)\n");
     absl::StrAppend(&text, "effort ", FormatCount(found_.effort / kMillion), " of ", FormatCount(arguments_.effort),
                     " million passes", found_.stopped ? ", interrupted: not the whole search" : "", "\n");
     if (request_.cuts[found_.cut].placement.stages() != arguments_.ranks) {
-      absl::StrAppend(&text, "a stage is half of a rank's share: its F, I, W and M_B are what follows below\n");
+      absl::StrAppend(&text, "a stage is half of a rank's share: its F, I and W are what follows below\n");
     }
     return text;
   }
@@ -166,7 +160,7 @@ class Report {
                      {"placement"},
                      {arguments_.objective, Align::kRight},
                      {"above", Align::kRight},
-                     {"peak M_B", Align::kRight}});
+                     {"peak M", Align::kRight}});
     for (const pipeline::Published& published : found_.published) {
       table.AddRow({published.family, PlacementOf(published.cut), FormatDecimal(published.value),
                     FormatPercent(Share(published.value - found_.value, found_.value), 2),
@@ -249,9 +243,9 @@ absl::StatusOr<std::string> Output(const ScheduleView& view, const Report& repor
 
 int ScheduleOptimize(const ScheduleOptimizeArguments& arguments) {
   const ScheduleView& view = arguments.view;
-  if (const absl::Status format = CheckView(view); !format.ok()) return Fail(format);
+  if (const absl::Status format = CheckView(view); !format.ok()) return FailOnOneLine(format);
   absl::StatusOr<pipeline::OptimizeRequest> request = RequestOf(arguments);
-  if (!request.ok()) return Fail(request.status());
+  if (!request.ok()) return FailOnOneLine(request.status());
   CatchInterrupts();
   request->stop = [] { return Interrupted() != 0; };
   absl::StatusOr<pipeline::Optimized> found;
@@ -260,13 +254,13 @@ int ScheduleOptimize(const ScheduleOptimizeArguments& arguments) {
     request->progress = &progress;
     found = pipeline::Optimize(*request);
   }
-  if (absl::IsOutOfRange(found.status())) return Fail(TooLarge(request->cuts, arguments.micro_batches));
-  if (!found.ok()) return Fail(found.status());
+  if (absl::IsOutOfRange(found.status())) return FailOnOneLine(TooLarge(request->cuts, arguments.micro_batches));
+  if (!found.ok()) return FailOnOneLine(found.status());
   const Report report(arguments, *request, *found);
   const Shown shown{"best order found", found->schedule, request->cuts[found->cut].costs};
   const absl::StatusOr<std::string> output = Output(view, report, shown, found->evaluation);
-  if (!output.ok()) return Fail(output.status());
-  if (const absl::Status written = Write(*output, view.output); !written.ok()) return Fail(written);
+  if (!output.ok()) return FailOnOneLine(output.status());
+  if (const absl::Status written = Write(*output, view.output); !written.ok()) return FailOnOneLine(written);
   // A table or a picture does not say what it is worth.
   if (view.format == "svg" || view.format.starts_with("torch")) std::fputs(report.Summary().c_str(), stderr);
   if (!found->stopped) return kDone;

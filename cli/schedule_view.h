@@ -35,6 +35,12 @@ absl::Status CheckView(const ScheduleView& view);
 absl::StatusOr<Prices> PricesOf(const ScheduleView& view);
 // The refusal of `--costs B=...` where I and W are run apart.
 absl::Status NeedsInputAndWeight(std::string_view what);
+// What `--memory-limit` allows a rank to hold, in units of which a micro-batch takes so many, rounded down.
+// INVALID_ARGUMENT below one micro-batch, within which nothing can run.
+absl::StatusOr<std::int64_t> MemoryLimitOf(const std::string& given, std::int64_t units_of_micro_batch);
+// INVALID_ARGUMENT, in the user's unit, where the passes and messages of so many stages and micro-batches add up to
+// more than can be counted.
+absl::Status CheckTime(const pipeline::Costs& costs, std::int64_t stages, std::int64_t micro_batches);
 // In the view's format. FAILED_PRECONDITION where it deadlocks.
 absl::StatusOr<std::string> Render(const Shown& shown, const ScheduleView& view);
 

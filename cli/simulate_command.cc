@@ -96,7 +96,7 @@ int Simulate(const SimulateArguments& arguments) {
   if (!loaded.ok()) return Fail(loaded.status());
   if (const absl::Status files = CheckFiles(arguments, loaded->files); !files.ok()) return Fail(files);
   for (const std::string& warning : loaded->warnings) Warn(warning);
-  absl::StatusOr<training::Result> result = training::Simulate(loaded->run);
+  absl::StatusOr<training::Result> result = training::Simulate(loaded->run, {.report_links = static_cast<std::size_t>(arguments.report_links)});
   if (!result.ok()) return Fail(result.status());
   result->warnings.insert(result->warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   absl::StatusOr<std::optional<reports::ExpectedError>> expected = ExpectedErrorFor(*loaded, arguments, *result);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -68,7 +69,8 @@ class RowFile {
     }
     std::error_code error;
     if (kept > 0) std::filesystem::resize_file(path, kept, error);
-    if (!error) file_ = std::fopen(path.c_str(), kept > 0 ? "ab" : "wb");
+    if (error) return SystemError(path, error.value(), "write");
+    file_ = std::fopen(path.c_str(), kept > 0 ? "ab" : "wb");
     return file_ != nullptr ? absl::OkStatus() : Error();
   }
 
@@ -84,9 +86,8 @@ class RowFile {
   }
 
  private:
-  absl::Status Error() const {
-    return absl::InvalidArgumentError(absl::StrCat(path_.empty() ? "standard output" : path_, ": cannot be written"));
-  }
+  // Of the call that just failed.
+  absl::Status Error() const { return SystemError(path_.empty() ? "standard output" : path_, errno, "write"); }
 
   std::string path_;
   std::FILE* file_ = nullptr;
@@ -122,9 +123,8 @@ absl::StatusOr<ExpectedError> ExpectedErrors(const SweepArguments& arguments) {
 
 // Writes the rows that are still to come; CANCELLED where a signal came first.
 absl::Status WriteRows(const SweepArguments& arguments, const spec::BaseRun& base, const sweep::Points& points,
-                       const sweep::Table& table, sweep::Ranking* ranking) {
+                       const ExpectedError& expected_error, const sweep::Table& table, sweep::Ranking* ranking) {
   ABSL_ASSIGN_OR_RETURN(const sweep::Done done, DoneBefore(arguments, table, points, ranking));
-  ABSL_ASSIGN_OR_RETURN(const ExpectedError expected_error, ExpectedErrors(arguments));
   RowFile file;
   ABSL_RETURN_IF_ERROR(file.Open(arguments.output, done.bytes));
   if (done.bytes == 0) ABSL_RETURN_IF_ERROR(file.Write(table.Header()));
@@ -166,15 +166,17 @@ int Sweep(const SweepArguments& arguments) {
       spec::BaseRun::Read(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!base.ok()) return Fail(base.status());
   const absl::StatusOr<sweep::Points> points = PointsOf(arguments, *base);
-  if (!points.ok()) return Fail(points.status());
-  if (const absl::Status files = CheckFiles(arguments, *base, *points); !files.ok()) return Fail(files);
+  if (!points.ok()) return FailOnOneLine(points.status());
+  if (const absl::Status files = CheckFiles(arguments, *base, *points); !files.ok()) return FailOnOneLine(files);
+  const absl::StatusOr<ExpectedError> expected_error = ExpectedErrors(arguments);
+  if (!expected_error.ok()) return Fail(expected_error.status());
   const sweep::Table table(points->fields(), IdOf(*base, *points),
                            arguments.json ? sweep::Format::kJson : sweep::Format::kCsv);
   sweep::Ranking ranking(static_cast<std::size_t>(arguments.top));
   CatchInterrupts();
-  const absl::Status status = WriteRows(arguments, *base, *points, table, &ranking);
-  if (!status.ok() && !absl::IsCancelled(status)) return Fail(status);
-  const std::string summary = ranking.Text(points->fields());
+  const absl::Status status = WriteRows(arguments, *base, *points, *expected_error, table, &ranking);
+  if (!status.ok() && !absl::IsCancelled(status)) return FailOnOneLine(status);
+  const std::string summary = PrintableLines(ranking.Text(points->fields()));
   std::fwrite(summary.data(), 1, summary.size(), stderr);
   if (absl::IsCancelled(status)) return Interrupt(arguments, status);
   return ranking.ok() > 0 ? kDone : kAnswerIsNo;

@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/terminal_progress.h"
 #include "validation/attention.h"
+#include "validation/collectives.h"
 #include "validation/expected_error.h"
 #include "validation/kernels.h"
 #include "validation/memory.h"
@@ -79,6 +80,12 @@ absl::StatusOr<validation::Report> AttentionReport(const CsvTable& table, const 
       table, {.load = request.load, .where = request.where, .group_column = request.by}, progress);
 }
 
+absl::StatusOr<validation::Report> CollectivesReport(const CsvTable& table, const Request& request,
+                                                     Progress& progress) {
+  return validation::ValidateCollectives(
+      table, {.load = request.load, .where = request.where, .group_column = request.by}, progress);
+}
+
 absl::StatusOr<validation::Report> MemoryReport(const CsvTable& table, const Request& request, Progress& progress) {
   return validation::ValidateMemory(
       table, {.load = request.load, .where = request.where, .group_column = request.by, .threads = request.threads},
@@ -92,8 +99,11 @@ struct Kind {
   const char* name;
   absl::StatusOr<validation::Report> (*report)(const CsvTable&, const Request&, Progress&);
 };
-constexpr Kind kKinds[] = {
-    {"runs", RunsReport}, {"kernels", KernelsReport}, {"attention", AttentionReport}, {"memory", MemoryReport}};
+constexpr Kind kKinds[] = {{"runs", RunsReport},
+                           {"kernels", KernelsReport},
+                           {"attention", AttentionReport},
+                           {"collectives", CollectivesReport},
+                           {"memory", MemoryReport}};
 
 absl::StatusOr<const Kind*> FindKind(const std::string& name) {
   std::vector<std::string> names;

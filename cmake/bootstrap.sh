@@ -6,8 +6,8 @@ readonly build_log="$root/build/bootstrap.log"
 
 # What the binary needs to be built (and, through their dependencies, to run), and what the tests add to it.
 readonly -a build_packages=(g++ cmake ninja-build pkg-config libboost-dev libabsl-dev libprotobuf-dev protobuf-compiler
-  libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev)
-readonly -a test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)
+  libcli11-dev nlohmann-json3-dev zlib1g-dev libssl-dev libexpat1-dev)
+readonly -a test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libsimgrid-dev)
 
 say() { printf 'orrery: %s\n' "$*" >&2; }
 

@@ -35,6 +35,7 @@ class Checker {
     CheckGemmProfile();
     CheckAttentionProfile();
     CheckAttention();
+    CheckNetwork();
     CheckSlowGpus();
     CheckOverlapRules();
   }
@@ -341,6 +342,19 @@ class Checker {
                                  v1::MicroBatches_Name(rule.micro_batches()),
                                  " micro-batches stands already in overlap_rules[", it->second, "]; allowed: one"));
       }
+    }
+  }
+
+  void CheckNetwork() {
+    const v1::Simulation& simulation = run_.simulation();
+    if (!Good({"simulation.network", "simulation.engine"})) return;
+    if (simulation.network() == v1::FLOW && simulation.engine() == v1::WORKLIST) {
+      Fail({"simulation.engine", "simulation.network"},
+           "the worklist knows no shared links; allowed with network FLOW: engine EVENT_QUEUE");
+    }
+    if (simulation.network() != v1::FLOW && run_.perturbation().link_size() > 0) {
+      Fail({"perturbation.link", "simulation.network"},
+           "slow links are not seen by network ANALYTIC; allowed: network FLOW, or no perturbation.link");
     }
   }
 

@@ -183,7 +183,8 @@ void FillSimulation(v1::Simulation* simulation) {
   ORRERY_DEFAULT(simulation, iterations, 3);
   ORRERY_DEFAULT(simulation, fold, v1::ON);
   ORRERY_DEFAULT(simulation, granularity, v1::CHUNK);
-  ORRERY_DEFAULT(simulation, engine, v1::WORKLIST);
+  ORRERY_DEFAULT(simulation, network, v1::ANALYTIC);
+  ORRERY_DEFAULT(simulation, engine, simulation->network() == v1::FLOW ? v1::EVENT_QUEUE : v1::WORKLIST);
   ORRERY_DEFAULT(simulation, flops_convention, "model");
 }
 
@@ -251,7 +252,6 @@ void FillCpuLink(const v1::Link& pcie, v1::Link* cpu_link) {
 }
 
 void FillNodeDefaults(const std::string& path, v1::Node* node, Diagnostics* diagnostics) {
-  FillMessageEfficiency(node->has_nvlink(), node->mutable_nvlink());
   FillMessageEfficiency(node->has_nic(), node->mutable_nic());
   std::map<std::int64_t, std::int64_t> links_of_gpu;
   for (const v1::NvlinkPair& pair : node->nvlink_pair()) {
@@ -265,11 +265,14 @@ void FillNodeDefaults(const std::string& path, v1::Node* node, Diagnostics* diag
   FillPcie(path, *node, node->mutable_pcie(), diagnostics);
   FillMessageEfficiency(true, node->mutable_pcie());
   ORRERY_DEFAULT(node, pcie_switches, 0);
-  ORRERY_DEFAULT(node, cpus, 1);
+  ORRERY_DEFAULT(node, hosts, 1);
+  ORRERY_DEFAULT(node, cpus, std::clamp<std::int64_t>(node->hosts(), 1, 1024));
   FillCpuLink(node->pcie(), node->mutable_cpu_link());
   FillMessageEfficiency(true, node->mutable_cpu_link());
   ORRERY_DEFAULT(node, cpu_vendor, v1::INTEL);
-  ORRERY_DEFAULT(node, hosts, 1);
+  // Without NVLink, GPUs of a node exchange data over PCIe.
+  if (!node->has_nvlink() && node->nvlinks() == 0) *node->mutable_nvlink() = node->pcie();
+  FillMessageEfficiency(node->has_nvlink(), node->mutable_nvlink());
 }
 
 void FillFabricDefaults(const std::string& path, const v1::Link& nic, v1::Fabric* fabric, Diagnostics* diagnostics) {
@@ -290,9 +293,11 @@ void FillFabricDefaults(const std::string& path, const v1::Link& nic, v1::Fabric
 
 void FillCluster(v1::Run* run, const Origins& origins, Diagnostics* diagnostics) {
   const std::string& accelerator = run->cluster().accelerator().preset();
-  // A cluster that describes its nodes or fabric is the user's own.
-  if (run->cluster().has_preset() || run->cluster().has_node() || run->cluster().has_fabric() || accelerator.empty())
+  // A cluster that describes its nodes, fabric or graph is the user's own.
+  if (run->cluster().has_preset() || run->cluster().has_node() || run->cluster().has_fabric() ||
+      run->cluster().has_graph() || accelerator.empty()) {
     return;
+  }
   std::vector<std::string> known;
   for (const v1::ClusterDefault& entry : run->software().defaults().clusters()) {
     if (entry.accelerator() == accelerator) {

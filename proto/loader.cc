@@ -1,8 +1,6 @@
 #include "proto/loader.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,63 +9,19 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/checks.h"
+#include "proto/cluster_loader.h"
 #include "proto/defaults.h"
 #include "proto/limits.h"
 #include "proto/origins.h"
 #include "proto/overrides.h"
 #include "proto/presets.h"
 #include "proto/rules.h"
+#include "proto/spec_file.h"
 #include "proto/text_reader.h"
 #include "proto/text_writer.h"
 
 namespace orrery::spec {
 namespace {
-
-absl::Status StatusOf(const Diagnostics& diagnostics, std::vector<SpecError>* errors) {
-  if (diagnostics.ok()) return absl::OkStatus();
-  const std::vector<SpecError> sorted = diagnostics.Sorted();
-  if (errors != nullptr) *errors = sorted;
-  std::string message =
-      absl::StrJoin(sorted, "\n", [](std::string* out, const SpecError& error) { *out += error.ToString(); });
-  if (diagnostics.dropped() > 0) absl::StrAppend(&message, "\nand ", diagnostics.dropped(), " more errors");
-  return absl::InvalidArgumentError(message);
-}
-
-// A file that cannot be read as a spec at all.
-absl::Status FileError(const std::string& filename, const std::string& message, std::vector<SpecError>* errors) {
-  const SpecError error{.file = filename, .message = message};
-  if (errors != nullptr) *errors = {error};
-  return absl::InvalidArgumentError(error.ToString());
-}
-
-absl::StatusOr<std::string> ReadSpecFile(const std::string& path, std::vector<SpecError>* errors) {
-  absl::StatusOr<std::string> text = orrery::ReadFile(path, limits::kFileBytes);
-  if (text.ok()) return text;
-  std::string message(text.status().message());
-  // base names the path as we do.
-  if (message.starts_with(path + ": ")) message.erase(0, path.size() + 2);
-  return FileError(path, message, errors);
-}
-
-// A folder that is not there would only surface as a preset that is not found, or not at all.
-absl::Status CheckSpecPath(const LoadOptions& options, std::vector<SpecError>* errors) {
-  for (const std::string& folder : options.spec_path) {
-    std::error_code error;
-    if (std::filesystem::is_directory(folder, error)) continue;
-    const char* what = std::filesystem::exists(folder, error) ? "is no folder" : "does not exist";
-    return FileError(absl::StrCat("spec path \"", folder, "\""),
-                     absl::StrCat(what, "; allowed: a folder that holds ", absl::StrJoin(PresetKinds(), ", ")), errors);
-  }
-  return absl::OkStatus();
-}
-
-void ReportProblems(const std::vector<FieldProblem>& problems, const Origins& origins, Diagnostics* diagnostics) {
-  for (const FieldProblem& problem : problems) {
-    const bool known = std::any_of(problem.fields.begin(), problem.fields.end(),
-                                   [&](const std::string& field) { return diagnostics->IsBad(field); });
-    if (!known) diagnostics->ErrorAtWriter(origins, problem.fields, problem.message);
-  }
-}
 
 // A run on its way from what the user wrote to what is simulated. `origins` says where each field was written;
 // `diagnostics` may hold errors of reading already.
@@ -108,6 +62,7 @@ std::vector<std::string> Complete(const LoadOptions& options, PresetCache* cache
 
 void Check(const LoadOptions& options, Draft* draft) {
   auto& [run, origins, diagnostics] = *draft;
+  RefuseBareGraph(run, origins, &diagnostics);
   CheckRules(run, "", origins, &diagnostics);
   CheckAcrossFields(run, origins, &diagnostics);
   if (options.check) ReportProblems(options.check(run), origins, &diagnostics);
@@ -239,7 +194,12 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
   Origins origins;
   message->Clear();
   message->GetReflection()->SetString(message, message->GetDescriptor()->FindFieldByName("preset"), name);
-  PresetExpander(options.spec_path, &origins, &diagnostics).Expand("", message);
+  PresetExpander expander(options.spec_path, &origins, &diagnostics);
+  if (auto* cluster = dynamic_cast<v1::Cluster*>(message)) {
+    ExpandCluster(&expander, cluster, &diagnostics);
+  } else {
+    expander.Expand("", message);
+  }
   if (auto* model = dynamic_cast<v1::Model*>(message)) FillModelDefaults("", model, origins, &diagnostics);
   if (auto* cluster = dynamic_cast<v1::Cluster*>(message)) FillClusterDefaults("", cluster, &diagnostics);
   CheckRules(*message, "", origins, &diagnostics);
@@ -247,7 +207,7 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
 }
 
 std::vector<std::string> PresetKinds() {
-  return {"accelerators", "clusters", "expert_transports", "models", "profiles", "software"};
+  return {"accelerators", "clusters", "expert_transports", "models", "nccl", "nccl_times", "profiles", "software"};
 }
 
 absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, const LoadOptions& options) {

@@ -119,7 +119,18 @@ class BaseRun {
 // rules.
 absl::Status LoadPreset(const std::string& name, const LoadOptions& options, google::protobuf::Message* message);
 
-// Kinds of presets, which are also the folders: accelerators, clusters, expert_transports, models, profiles, software.
+// Looks at a cluster whose fields are all in their ranges; fields of problems are the cluster's ("node.nics").
+using ClusterCheck = std::function<std::vector<FieldProblem>(const v1::Cluster&)>;
+
+// A cluster by itself: a file, which is what has a '/' or ends in .txtpb or is there, else a preset, for which '_'
+// counts as '-' and any beginning before a '-' will do that only one has ("dgx_h100"). Resolved and checked like that
+// of a run, but for what only runs ask; a graph needs neither nodes, node and fabric nor an accelerator beside it.
+// Overrides are "node.gpus=4".
+absl::StatusOr<v1::Cluster> LoadCluster(const std::string& name, const LoadOptions& options,
+                                        const ClusterCheck& check = nullptr, std::vector<SpecError>* errors = nullptr);
+
+// Kinds of presets, which are also the folders: accelerators, clusters, expert_transports, models, nccl, nccl_times,
+// profiles, software.
 std::vector<std::string> PresetKinds();
 // Names in order, each once. INVALID_ARGUMENT lists the kinds when there is no such kind.
 absl::StatusOr<std::vector<std::string>> ListPresets(std::string_view kind, const LoadOptions& options);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "orrery/v1/expert_transport.pb.h"
+#include "orrery/v1/nccl.pb.h"
 #include "orrery/v1/run.pb.h"
 #include "proto/limits.h"
 #include "proto/rules.h"
@@ -71,6 +72,8 @@ std::string KindOf(const Descriptor* type) {
   if (type == v1::Cluster::descriptor()) return "clusters";
   if (type == v1::ExpertTransport::descriptor()) return "expert_transports";
   if (type == v1::Model::descriptor()) return "models";
+  if (type == v1::NcclTimes::descriptor()) return "nccl_times";
+  if (type == v1::NcclVersion::descriptor()) return "nccl";
   if (type == v1::Profile::descriptor()) return "profiles";
   if (type == v1::Software::descriptor()) return "software";
   return "";

@@ -53,10 +53,10 @@ class PresetExpander {
   // Expands `message`, which stands at `path`, and everything inside. Afterwards no `preset` is set, and `name` is.
   // Messages that have presets, are required and are missing get an error that lists the names.
   void Expand(const std::string& path, google::protobuf::Message* message);
+  // The first step of that: puts the chain of presets that `message` starts from underneath its own fields.
+  void PutUnderneath(const std::string& path, google::protobuf::Message* message);
 
  private:
-  // Puts the chain of presets that `message` starts from underneath its own fields.
-  void PutUnderneath(const std::string& path, google::protobuf::Message* message);
   // Reads one file into `message`; false, with an error where the preset was named, if there is none.
   bool Read(const std::string& kind, const std::string& name, Position named_at, const std::string& path,
             google::protobuf::Message* message, Origins* origins);

@@ -37,6 +37,28 @@ Json PipelineRanksJson(const training::Result& result) {
   return ranks;
 }
 
+Json LinksJson(const training::LinkSummary& summary) {
+  Json links = Json::array();
+  for (const training::LinkReport& link : summary.links) {
+    Json users;
+    for (const training::LinkUser& user : link.users) users[user.kind] = user.bytes;
+    Json entry = {{"from", link.from},
+                  {"to", link.to},
+                  {"alike", link.alike},
+                  {"capacity_bytes_per_s", link.capacity},
+                  {"bytes", link.bytes},
+                  {"utilisation", link.utilisation},
+                  {"busy_fraction", link.busy_share},
+                  {"delay_s", SecondsFromTime(link.delay)},
+                  {"bytes_by", std::move(users)}};
+    if (!link.most_delayed.empty()) {
+      entry["most_delayed"] = {{"transfer", link.most_delayed}, {"delay_s", SecondsFromTime(link.most_delay)}};
+    }
+    links.push_back(std::move(entry));
+  }
+  return links;
+}
+
 }  // namespace
 
 std::string ResultJson(const training::Result& result, const Waterfall& waterfall, const Provenance& provenance,
@@ -71,6 +93,7 @@ std::string ResultJson(const training::Result& result, const Waterfall& waterfal
                               {"family", provenance.expected_error->family},
                               {"runs", provenance.expected_error->runs}};
   }
+  if (result.links.has_value() && !result.links->links.empty()) json["links"] = LinksJson(*result.links);
   json["warnings"] = result.warnings;
   json["provenance"] = {{"version", provenance.version},
                         {"spec_sha256", provenance.spec_sha256},
@@ -83,6 +106,10 @@ std::string ResultJson(const training::Result& result, const Waterfall& waterfal
                          {"tasks", result.tasks},
                          {"wall_time_s", cost->wall_seconds},
                          {"peak_rss_bytes", cost->peak_rss_bytes}};
+    if (result.links.has_value()) {
+      json["simulator"]["transfers"] = result.links->transfers;
+      json["simulator"]["transfers_never_slowed"] = result.links->never_shared;
+    }
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "base/text_table.h"
 #include "base/utf8.h"
+#include "reports/link_table.h"
 #include "reports/memory_report.h"
 #include "reports/time_classes.h"
 
@@ -114,6 +115,9 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
   const v1::Jitter& jitter = run.perturbation().jitter();
   std::string text = absl::StrCat(Heading(result), "\n", Headline(result), "\n", TimeAccount(result), "\n",
                                   WaterfallTable(result, waterfall), "\n", MemoryTable(result), "\n");
+  if (result.links.has_value() && !result.links->links.empty()) {
+    absl::StrAppend(&text, LinkTable(*result.links), "\n");
+  }
   absl::StrAppend(&text, "computed from software level ", provenance.software, ", profile ", provenance.profile,
                   ", cluster ", run.cluster().name(),
                   jitter.mode() == v1::NO_JITTER
@@ -130,6 +134,10 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
   absl::StrAppend(&text, "replayed ", result.iterations_replayed, " iterations",
                   result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",
                   FormatCount(result.ranks_simulated), " distinct ranks in ", FormatSeconds(cost.wall_seconds), "\n");
+  if (result.links.has_value()) {
+    absl::StrAppend(&text, FormatCount(result.links->transfers), " transfers over links that others use, ",
+                    FormatCount(result.links->never_shared), " of them never slowed\n");
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,16 +27,28 @@ struct RankTimeline {
   std::vector<Pass> slots;
   std::array<std::vector<std::int32_t>, kKinds> at;  // slot of each pass, by kind
 
+  explicit RankTimeline(std::int32_t micro_batches) {
+    slots.reserve(static_cast<std::size_t>(kPeriod) * static_cast<std::size_t>(micro_batches));
+    for (std::vector<std::int32_t>& of_kind : at) of_kind.reserve(static_cast<std::size_t>(micro_batches));
+  }
+
   void Put(Pass pass, std::int32_t slot) {
-    if (slots.size() <= static_cast<std::size_t>(slot)) slots.resize(static_cast<std::size_t>(slot) + 1, kIdle);
+    while (slots.size() <= static_cast<std::size_t>(slot)) slots.push_back(kIdle);
     slots[static_cast<std::size_t>(slot)] = pass;
     at[static_cast<std::size_t>(pass)].push_back(slot);
   }
 };
 using Timeline = std::vector<RankTimeline>;
 
+Timeline EmptyTimeline(std::size_t ranks, std::int32_t micro_batches) {
+  Timeline timeline;
+  timeline.reserve(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) timeline.emplace_back(micro_batches);
+  return timeline;
+}
+
 Timeline Repeat(const VBuildingBlock& block, std::int32_t micro_batches) {
-  Timeline timeline(block.size());
+  Timeline timeline = EmptyTimeline(block.size(), micro_batches);
   for (std::size_t rank = 0; rank < block.size(); ++rank) {
     for (std::size_t kind = 0; kind < kChain; ++kind) {
       for (std::int32_t k = 0; k < micro_batches; ++k) {
@@ -56,11 +69,13 @@ void FillWeights(RankTimeline& rank, bool by_chunk) {
     --waiting[queue];
     rank.Put(queue == 0 ? kW1 : kW0, static_cast<std::int32_t>(slot));
   };
-  for (std::size_t slot = 0; slot < rank.slots.size() || waiting[0] + waiting[1] > 0; ++slot) {
-    const Pass pass = slot < rank.slots.size() ? rank.slots[slot] : kIdle;
-    if (pass == kI1 || pass == kI0) ++waiting[by_chunk && pass == kI0 ? 1 : 0];
+  std::size_t slot = 0;
+  for (; slot < rank.slots.size(); ++slot) {
+    const Pass pass = rank.slots[slot];
     if (pass == kIdle) put_next(slot);
+    if (pass == kI1 || pass == kI0) ++waiting[by_chunk && pass == kI0 ? 1 : 0];
   }
+  while (waiting[0] + waiting[1] > 0) put_next(slot++);
 }
 
 void DropWeights(RankTimeline& rank) {
@@ -74,14 +89,22 @@ void DropWeights(RankTimeline& rank) {
 // visit(rank, slot, pass, k) for the k-th pass of its kind, by slot and rank. It may move the pass to an earlier slot.
 template <typename Visit>
 void ForEachPass(const Timeline& timeline, const Visit& visit) {
+  struct Walk {
+    std::span<const Pass> slots;
+    std::array<std::size_t, kKinds> next = {};
+  };
+  std::vector<Walk> walks;
   std::size_t slots = 0;
-  for (const RankTimeline& rank : timeline) slots = std::max(slots, rank.slots.size());
-  std::vector<std::array<std::size_t, kKinds>> next(timeline.size());
+  for (const RankTimeline& rank : timeline) {
+    walks.push_back({rank.slots});
+    slots = std::max(slots, rank.slots.size());
+  }
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    for (std::size_t rank = 0; rank < timeline.size(); ++rank) {
-      if (slot >= timeline[rank].slots.size() || timeline[rank].slots[slot] == kIdle) continue;
-      const Pass pass = timeline[rank].slots[slot];
-      visit(rank, static_cast<std::int32_t>(slot), pass, next[rank][static_cast<std::size_t>(pass)]++);
+    for (std::size_t rank = 0; rank < walks.size(); ++rank) {
+      Walk& walk = walks[rank];
+      if (slot >= walk.slots.size() || walk.slots[slot] == kIdle) continue;
+      const Pass pass = walk.slots[slot];
+      visit(rank, static_cast<std::int32_t>(slot), pass, walk.next[static_cast<std::size_t>(pass)]++);
     }
   }
 }
@@ -100,11 +123,12 @@ std::int32_t Ready(const Timeline& timeline, std::size_t rank, Pass pass, std::s
 }
 
 // The same orders, every pass as early as it can.
-Timeline Squeeze(const Timeline& timeline) {
-  Timeline squeezed(timeline.size());
+Timeline Squeeze(const Timeline& timeline, std::int32_t micro_batches) {
+  Timeline squeezed = EmptyTimeline(timeline.size(), micro_batches);
   ForEachPass(timeline, [&](std::size_t rank, std::int32_t, Pass pass, std::size_t k) {
-    const auto free = static_cast<std::int32_t>(squeezed[rank].slots.size());
-    squeezed[rank].Put(pass, std::max(free, Ready(squeezed, rank, pass, k)));
+    const std::int32_t ready = Ready(squeezed, rank, pass, k);
+    RankTimeline& of_rank = squeezed[rank];
+    of_rank.Put(pass, std::max(static_cast<std::int32_t>(of_rank.slots.size()), ready));
   });
   return squeezed;
 }
@@ -119,6 +143,7 @@ class PlacedWeights {
 
   explicit PlacedWeights(const std::vector<Pass>& slots) : slots_(slots) {
     std::int32_t live = 0;
+    live_.reserve(slots.size());
     for (const Pass pass : slots) live_.push_back(live += Change(pass));
   }
   std::int32_t Peak() const { return *std::max_element(live_.begin(), live_.end()); }
@@ -151,6 +176,7 @@ class ImpliedWeights {
 
   explicit ImpliedWeights(const std::vector<Pass>& slots) : slots_(slots) {
     State state;
+    after_.reserve(slots.size());
     for (const Pass pass : slots) after_.push_back(state = Next(state, pass));
   }
   std::int32_t Peak() const {
@@ -204,6 +230,7 @@ template <typename Memory>
 class Tightening {
  public:
   explicit Tightening(Timeline& timeline) : timeline_(timeline), inputs_(timeline.size()) {
+    memory_.reserve(timeline.size());
     for (const RankTimeline& rank : timeline) {
       memory_.emplace_back(rank.slots);
       limit_ = std::max(limit_, memory_.back().Peak());
@@ -217,13 +244,18 @@ class Tightening {
       const bool last = pass == kF0 && k + 1 == timeline_[rank].at[static_cast<std::size_t>(kF0)].size();
       if (phase_ == Phase::kSteady && last) phase_ = Phase::kCooldown;
       const std::int32_t at = move ? Move(rank, slot, pass, k) : slot;
-      std::vector<std::int32_t>& inputs = inputs_[rank];
-      if (IsI(pass)) inputs.insert(std::upper_bound(inputs.begin(), inputs.end(), at), at);
+      if (IsI(pass)) AddInput(inputs_[rank], at);
     });
   }
 
  private:
   enum class Phase { kWarmup, kSteady, kCooldown };
+
+  // Few are later than a new one.
+  static void AddInput(std::vector<std::int32_t>& inputs, std::int32_t at) {
+    const auto before = std::find_if(inputs.rbegin(), inputs.rend(), [at](std::int32_t slot) { return slot < at; });
+    inputs.insert(before.base(), at);
+  }
 
   // Where the pass is then.
   std::int32_t Move(std::size_t rank, std::int32_t slot, Pass pass, std::size_t k) {
@@ -248,8 +280,8 @@ class Tightening {
 };
 
 // Runs all passes as early as their order allows, and takes the W's out.
-void SqueezeWithoutWeights(Timeline& timeline) {
-  timeline = Squeeze(timeline);
+void SqueezeWithoutWeights(Timeline& timeline, std::int32_t micro_batches) {
+  timeline = Squeeze(timeline, micro_batches);
   for (RankTimeline& rank : timeline) DropWeights(rank);
 }
 
@@ -259,6 +291,7 @@ std::vector<Action> OrderOf(const RankTimeline& rank) {
                                                     ActionKind::kWeightGradient, ActionKind::kWeightGradient};
   constexpr std::array<std::int32_t, kKinds> kChunk = {0, 1, 1, 0, 1, 0};
   std::vector<Action> order;
+  order.reserve(rank.slots.size());
   std::array<std::int32_t, kKinds> next = {};
   for (const Pass pass : rank.slots) {
     if (pass == kIdle) continue;
@@ -281,10 +314,10 @@ Schedule RepeatBuildingBlock(const VBuildingBlock& block, std::int32_t micro_bat
   Timeline timeline = Repeat(block, micro_batches);
   for (RankTimeline& rank : timeline) FillWeights(rank, /*by_chunk=*/false);
   Tightening<PlacedWeights>(timeline).Run();
-  SqueezeWithoutWeights(timeline);
+  SqueezeWithoutWeights(timeline, micro_batches);
   Tightening<ImpliedWeights>(timeline).Run();
   for (RankTimeline& rank : timeline) FillWeights(rank, /*by_chunk=*/false);
-  SqueezeWithoutWeights(timeline);
+  SqueezeWithoutWeights(timeline, micro_batches);
   Schedule schedule{Placement::Wave(static_cast<std::int32_t>(block.size()), 2), micro_batches, {}};
   for (RankTimeline& rank : timeline) {
     FillWeights(rank, /*by_chunk=*/true);

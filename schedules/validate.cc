@@ -13,11 +13,13 @@
 namespace orrery::schedules {
 namespace {
 
-constexpr std::uint8_t kForwardDone = 1;
-constexpr std::uint8_t kInputDone = 2;   // the input gradient exists
-constexpr std::uint8_t kWeightDone = 4;  // the weight gradient exists
+// Bits. Two bytes and not one: stores to a character type might change anything, as far as compilers know.
+using Done = std::uint16_t;
+constexpr Done kForwardDone = 1;
+constexpr Done kInputDone = 2;   // the input gradient exists
+constexpr Done kWeightDone = 4;  // the weight gradient exists
 
-std::uint8_t Produces(ActionKind kind) {
+Done Produces(ActionKind kind) {
   switch (kind) {
     case ActionKind::kForward:
       return kForwardDone;
@@ -31,30 +33,50 @@ std::uint8_t Produces(ActionKind kind) {
   return 0;
 }
 
-// What has been done, by stage and micro-batch.
+// What has been done, by stage and micro-batch. The input of the first stage, and that of the last one's backward
+// passes, is there from the start.
 class Progress {
  public:
   explicit Progress(const Schedule& schedule)
-      : schedule_(schedule),
-        micro_batches_(static_cast<std::size_t>(schedule.micro_batches)),
-        done_(static_cast<std::size_t>(schedule.stages()) * micro_batches_) {}
-
-  std::uint8_t& At(std::int32_t stage, std::int32_t micro_batch) {
-    return done_[static_cast<std::size_t>(stage) * micro_batches_ + static_cast<std::size_t>(micro_batch)];
+      : micro_batches_(static_cast<std::size_t>(schedule.micro_batches)),
+        chunks_(static_cast<std::size_t>(schedule.chunks())),
+        done_((static_cast<std::size_t>(schedule.stages()) + 2) * micro_batches_),
+        first_(static_cast<std::size_t>(schedule.ranks()) * chunks_) {
+    const auto rows_end = done_.end() - static_cast<std::ptrdiff_t>(micro_batches_);
+    std::fill(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(micro_batches_), kForwardDone);
+    std::fill(rows_end, done_.end(), kInputDone);
+    for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) {
+      for (std::int32_t chunk = 0; chunk < schedule.placement.ChunksOf(rank); ++chunk) {
+        first_[Chunk(rank, chunk)] = Row(schedule.StageOf(rank, chunk));
+      }
+    }
   }
-  // Whether what the neighbouring stages must have done for `action` is done.
-  bool InputsReady(std::int32_t rank, const Action& action) {
-    const std::int32_t stage = schedule_.StageOf(rank, action.chunk);
-    const std::int32_t last = schedule_.stages() - 1;
-    if (IsForward(action.kind)) return stage == 0 || (At(stage - 1, action.micro_batch) & kForwardDone) != 0;
-    if (!SendsGradient(action.kind)) return true;
-    return stage == last || (At(stage + 1, action.micro_batch) & kInputDone) != 0;
+
+  Done& At(std::int32_t stage, std::int32_t micro_batch) {
+    return done_[Row(stage) + static_cast<std::size_t>(micro_batch)];
+  }
+  // By the stage and micro-batch of the action.
+  Done& Of(std::int32_t rank, const Action& action) { return done_[Index(rank, action)]; }
+  // Whether what the neighbouring stages must have done for the action is done.
+  bool InputsReady(std::int32_t rank, const Action& action) const {
+    const std::size_t index = Index(rank, action);
+    if (IsForward(action.kind)) return (done_[index - micro_batches_] & kForwardDone) != 0;
+    return !SendsGradient(action.kind) || (done_[index + micro_batches_] & kInputDone) != 0;
   }
 
  private:
-  const Schedule& schedule_;
+  std::size_t Row(std::int32_t stage) const { return (static_cast<std::size_t>(stage) + 1) * micro_batches_; }
+  std::size_t Chunk(std::int32_t rank, std::int32_t chunk) const {
+    return static_cast<std::size_t>(rank) * chunks_ + static_cast<std::size_t>(chunk);
+  }
+  std::size_t Index(std::int32_t rank, const Action& action) const {
+    return first_[Chunk(rank, action.chunk)] + static_cast<std::size_t>(action.micro_batch);
+  }
+
   std::size_t micro_batches_;
-  std::vector<std::uint8_t> done_;
+  std::size_t chunks_;
+  std::vector<Done> done_;          // [stage + 1][micro-batch], with a row before the first stage and after the last
+  std::vector<std::size_t> first_;  // [rank][chunk]: its stage's row in done_
 };
 
 std::string At(const Schedule& schedule, std::int32_t rank, std::size_t position) {
@@ -98,8 +120,8 @@ absl::Status CheckRank(const Schedule& schedule, std::int32_t rank, Progress& pr
     if (schedule.placement.PipelineOf(rank, action.chunk) != schedule.PipelineOf(action.micro_batch)) {
       return error("is in another copy of the model than the micro-batch");
     }
-    std::uint8_t& done = progress.At(schedule.StageOf(rank, action.chunk), action.micro_batch);
-    const std::uint8_t produces = Produces(action.kind);
+    Done& done = progress.Of(rank, action);
+    const Done produces = Produces(action.kind);
     if ((done & produces) != 0) return error("repeats work");
     if (action.kind != ActionKind::kForward && (done & kForwardDone) == 0)
       return error("comes before its forward pass");
@@ -127,7 +149,7 @@ class Execution {
     while (moved) {
       moved = false;
       for (std::int32_t rank = 0; rank < schedule_.ranks(); ++rank) {
-        while (Next(rank) < Order(rank).size() && Advance(rank)) moved = true;
+        if (Advance(rank)) moved = true;
       }
     }
     for (std::int32_t rank = 0; rank < schedule_.ranks(); ++rank) {
@@ -139,39 +161,37 @@ class Execution {
  private:
   const std::vector<Action>& Order(std::int32_t rank) const { return schedule_.order[static_cast<std::size_t>(rank)]; }
   std::size_t& Next(std::int32_t rank) { return next_[static_cast<std::size_t>(rank)]; }
-  std::uint8_t& Done(std::int32_t rank, const Action& action) {
-    return progress_.At(schedule_.StageOf(rank, action.chunk), action.micro_batch);
-  }
 
   // The first action of the rank's next step that lacks an input, given that what is before it in the step has run,
   // or the step's end. Of a block both inputs must be there before anything runs.
-  std::size_t FirstBlocked(std::int32_t rank) {
+  std::size_t FirstBlocked(std::int32_t rank, std::size_t end) {
     const std::vector<Action>& order = Order(rank);
     const std::size_t begin = Next(rank);
-    const std::size_t end = StepEnd(order, begin);
+    std::size_t blocked = end;
     std::size_t i = begin;
-    while (i < end) {
-      const std::size_t block = order[i].fused ? 2 : 1;
-      std::size_t ready = i;
-      while (ready < i + block && progress_.InputsReady(rank, order[ready])) ++ready;
-      if (ready < i + block) {
-        blocked_ = ready;
-        break;
-      }
-      for (std::size_t k = i; k < i + block; ++k) Done(rank, order[k]) |= Produces(order[k].kind);
-      i += block;
+    for (; i < end; ++i) {
+      if (!progress_.InputsReady(rank, order[i])) blocked = i;
+      if (order[i].fused && blocked == end && !progress_.InputsReady(rank, order[i + 1])) blocked = i + 1;
+      if (blocked != end) break;
+      progress_.Of(rank, order[i]) |= Produces(order[i].kind);
     }
-    if (i == end) return end;
+    if (blocked == end) return end;
     // Nothing of the step leaves the rank before its end: take it back.
-    while (i-- > begin) Done(rank, order[i]) &= static_cast<std::uint8_t>(~Produces(order[i].kind));
-    return blocked_;
+    while (i-- > begin) progress_.Of(rank, order[i]) &= static_cast<Done>(~Produces(order[i].kind));
+    return blocked;
   }
 
+  // Runs the rank's steps up to the first that lacks an input. Whether any ran.
   bool Advance(std::int32_t rank) {
-    const std::size_t end = StepEnd(Order(rank), Next(rank));
-    if (FirstBlocked(rank) != end) return false;
-    Next(rank) = end;
-    return true;
+    const std::vector<Action>& order = Order(rank);
+    std::size_t& next = Next(rank);
+    const std::size_t before = next;
+    while (next < order.size()) {
+      const std::size_t end = StepEnd(order, next);
+      if (FirstBlocked(rank, end) != end) break;
+      next = end;
+    }
+    return next != before;
   }
 
   // Where the input of a blocked action comes from.
@@ -182,7 +202,7 @@ class Execution {
     std::string input;
   };
   Wait WaitOf(std::int32_t rank) {
-    Wait wait{rank, FirstBlocked(rank), 0, ""};
+    Wait wait{rank, FirstBlocked(rank, StepEnd(Order(rank), Next(rank))), 0, ""};
     const Action& action = Order(rank)[wait.action];
     const std::int32_t stage = schedule_.StageOf(rank, action.chunk) + (IsForward(action.kind) ? -1 : 1);
     const Place source = schedule_.PlaceOf(stage, action.micro_batch);
@@ -218,7 +238,6 @@ class Execution {
   const Schedule& schedule_;
   Progress progress_;
   std::vector<std::size_t> next_;
-  std::size_t blocked_ = 0;
 };
 
 }  // namespace

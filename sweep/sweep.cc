@@ -10,24 +10,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/format.h"
 #include "base/parallel.h"
+#include "base/utf8.h"
 #include "sim/training/simulate.h"
 
 namespace orrery::sweep {
 namespace {
 
-std::string OneLine(const std::string& text) {
-  std::string line;
-  for (const char c : text) {
-    if (c == '\n') {
-      line += "; ";
-    } else {
-      line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return line;
-}
+std::string OneLine(const std::string& text) { return Printable(absl::StrReplaceAll(text, {{"\n", "; "}})); }
 
 // Without file and position: the fields are those of every point.
 std::string ReasonOf(const std::vector<spec::SpecError>& errors, const absl::Status& status) {

@@ -83,7 +83,10 @@ std::optional<Row> RowOf(std::vector<std::string> fields, const std::vector<std:
   for (const Status status : kStatuses) {
     if (behind[0] != NameOf(status)) continue;
     row.status = status;
-    if (status == Status::kRefused || ReadFigures({behind + kTexts, cells.end()}, &row.figures)) return row;
+    if (status == Status::kRefused) return row;
+    const bool read = ReadFigures({behind + kTexts, cells.end()}, &row.figures);
+    // What runs either fits or is said not to.
+    if (read && row.figures.fits == (status == Status::kOk) && row.reason.empty() == row.figures.fits) return row;
   }
   return std::nullopt;
 }

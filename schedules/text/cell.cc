@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace orrery::schedules {
 namespace {
@@ -17,11 +18,8 @@ constexpr std::string_view kBlock = "OVERLAP_F_B";
 constexpr std::size_t kLongestQuote = 40;
 
 absl::Status Wrong(std::string_view text, std::string_view allowed) {
-  std::string quoted(text.substr(0, kLongestQuote));
+  std::string quoted = Printable(text.substr(0, kLongestQuote));
   if (text.size() > kLongestQuote) quoted += "...";
-  for (char& c : quoted) {
-    if (static_cast<unsigned char>(c) < ' ') c = '?';
-  }
   return absl::InvalidArgumentError(absl::StrCat("\"", quoted, "\"; allowed: ", std::string(allowed)));
 }
 

@@ -80,7 +80,8 @@ CollectivePrices::Work CollectivePrices::Ring(CollectiveType type, double bytes,
   work.intra_steps = steps - work.inter_steps;
   if (group.leaves > 1) work.crossing_steps = work.inter_steps * static_cast<double>(group.leaves) / nodes;
   work.bandwidth = RingBandwidth(group);
-  work.moved = (type == CollectiveType::kBroadcast ? bytes : steps * chunk) + Fill(steps, chunk, work.bandwidth);
+  work.moved = type == CollectiveType::kBroadcast ? bytes : steps * chunk;
+  work.fill = Fill(steps, chunk, work.bandwidth);
   return work;
 }
 
@@ -90,36 +91,48 @@ CollectivePrices::Work CollectivePrices::Tree(double bytes, const layout::Placem
   work.intra_steps = 2 * static_cast<double>(group.max_ranks_per_node - 1);
   work.crossing_steps = 2 * static_cast<double>(CeilLog2(group.leaves));
   work.bandwidth = RingBandwidth(group) * tree_efficiency_;
-  work.moved = 2 * bytes + Fill(work.inter_steps + work.intra_steps, bytes, work.bandwidth);
+  work.moved = 2 * bytes;
+  work.fill = Fill(work.inter_steps + work.intra_steps, bytes, work.bandwidth);
   return work;
 }
 
-double CollectivePrices::Cheapest(const Work& work, bool across_nodes) const {
-  double best = std::numeric_limits<double>::infinity();
+Price CollectivePrices::Cheapest(const Work& work, bool across_nodes) const {
+  Price best{.seconds = std::numeric_limits<double>::infinity()};
   for (const Protocol& protocol : protocols_) {
-    const double efficiency = across_nodes ? protocol.inter_efficiency : protocol.intra_efficiency;
-    best = std::min(best, protocol.base + work.intra_steps * protocol.intra + work.inter_steps * protocol.inter +
-                              work.crossing_steps * crossing_latency_ + work.moved / (work.bandwidth * efficiency));
+    const double bandwidth = work.bandwidth * (across_nodes ? protocol.inter_efficiency : protocol.intra_efficiency);
+    const double seconds = protocol.base + work.intra_steps * protocol.intra + work.inter_steps * protocol.inter +
+                           work.crossing_steps * crossing_latency_ + (work.moved + work.fill) / bandwidth;
+    if (seconds < best.seconds) best = {.seconds = seconds, .progress = work.moved / bandwidth};
   }
   return best;
 }
 
-double CollectivePrices::Seconds(CollectiveType type, Bytes bytes, const layout::Placement& group) const {
+Price CollectivePrices::PriceOf(CollectiveType type, Bytes bytes, const layout::Placement& group) const {
   ORRERY_CHECK(bytes.count() >= 0 && group.ranks >= 1 && group.nodes >= 1);
-  if (group.ranks == 1 || bytes.count() == 0) return 0;
+  if (group.ranks == 1 || bytes.count() == 0) return {};
   const auto size = static_cast<double>(bytes.count());
-  const double ring = Cheapest(Ring(type, size, group), group.nodes > 1);
+  const Price ring = Cheapest(Ring(type, size, group), group.nodes > 1);
   if (type != CollectiveType::kAllReduce) return ring;
-  return std::min(ring, Cheapest(Tree(size, group), group.nodes > 1));
+  const Price tree = Cheapest(Tree(size, group), group.nodes > 1);
+  return tree.seconds < ring.seconds ? tree : ring;
 }
 
-double CollectivePrices::MessageSeconds(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const {
-  ORRERY_CHECK(bytes.count() >= 0 && from_rank >= 0 && to_rank >= 0);
-  if (from_rank == to_rank) return 0;
+std::size_t CollectivePrices::DistanceOf(std::int64_t from_rank, std::int64_t to_rank) const {
   const std::int64_t from = from_rank / gpus_per_node_;
   const std::int64_t to = to_rank / gpus_per_node_;
-  const std::size_t distance = from == to ? 0 : from / nodes_per_leaf_ == to / nodes_per_leaf_ ? 1 : 2;
-  return message_start_[distance] + static_cast<double>(bytes.count()) / message_bandwidth_[distance];
+  return from == to ? 0 : from / nodes_per_leaf_ == to / nodes_per_leaf_ ? 1 : 2;
+}
+
+double CollectivePrices::MessageBandwidth(std::int64_t from_rank, std::int64_t to_rank) const {
+  return message_bandwidth_[DistanceOf(from_rank, to_rank)];
+}
+
+Price CollectivePrices::MessagePrice(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const {
+  ORRERY_CHECK(bytes.count() >= 0 && from_rank >= 0 && to_rank >= 0);
+  if (from_rank == to_rank) return {};
+  const std::size_t distance = DistanceOf(from_rank, to_rank);
+  const double progress = static_cast<double>(bytes.count()) / message_bandwidth_[distance];
+  return {.seconds = message_start_[distance] + progress, .progress = progress};
 }
 
 }  // namespace orrery::collectives

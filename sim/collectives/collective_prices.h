@@ -33,6 +33,7 @@
 #ifndef ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_
 #define ORRERY_SIM_COLLECTIVES_COLLECTIVE_PRICES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -45,6 +46,13 @@ namespace orrery::collectives {
 
 enum class CollectiveType : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 
+// Seconds of a collective or message alone, and the last part of them in which it moves its bytes at full bandwidth;
+// the rest is latency and fill.
+struct Price {
+  double seconds = 0;
+  double progress = 0;
+};
+
 // Immutable; copies what it needs of graph and profile.
 class CollectivePrices {
  public:
@@ -53,11 +61,21 @@ class CollectivePrices {
   // Seconds of a collective over one group; the other groups of its kind run at the same time, each on its share of the
   // node's NICs (members on the node / GPUs of the node). `bytes` is the full tensor: what all-reduce holds on every
   // rank, all-gather's output, reduce-scatter's input. 0 for one rank and for no bytes. The cheaper of ring and tree.
-  double Seconds(CollectiveType type, Bytes bytes, const layout::Placement& group) const;
+  Price PriceOf(CollectiveType type, Bytes bytes, const layout::Placement& group) const;
+  double Seconds(CollectiveType type, Bytes bytes, const layout::Placement& group) const {
+    return PriceOf(type, bytes, group).seconds;
+  }
+  // Bytes per second that a ring over the group moves through each rank.
+  double RingBandwidth(const layout::Placement& group) const;
 
-  // Seconds of a message of `bytes` between two ranks; every GPU of the node may send at the same time on its own NIC
+  // A message of `bytes` between two ranks; every GPU of the node may send at the same time on its own NIC
   // share. 0 between a rank and itself.
-  double MessageSeconds(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const;
+  Price MessagePrice(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const;
+  double MessageSeconds(Bytes bytes, std::int64_t from_rank, std::int64_t to_rank) const {
+    return MessagePrice(bytes, from_rank, to_rank).seconds;
+  }
+  // Bytes per second of such a message.
+  double MessageBandwidth(std::int64_t from_rank, std::int64_t to_rank) const;
 
  private:
   struct Protocol {
@@ -73,15 +91,16 @@ class CollectivePrices {
     double intra_steps = 0;
     double inter_steps = 0;
     double crossing_steps = 0;  // of the inter steps: between leaves
-    double moved = 0;           // bytes through a GPU, and through the NICs of a node, fill included
+    double moved = 0;           // bytes through a GPU, and through the NICs of a node
+    double fill = 0;            // bytes that the last rank waits for
     double bandwidth = 0;
   };
 
   Work Ring(CollectiveType type, double bytes, const layout::Placement& group) const;
   Work Tree(double bytes, const layout::Placement& group) const;
-  double RingBandwidth(const layout::Placement& group) const;
   double Fill(double steps, double chunk, double bandwidth) const;
-  double Cheapest(const Work& work, bool across_nodes) const;
+  Price Cheapest(const Work& work, bool across_nodes) const;
+  std::size_t DistanceOf(std::int64_t from_rank, std::int64_t to_rank) const;
 
   std::vector<Protocol> protocols_;
   double fill_bytes_ = 0;

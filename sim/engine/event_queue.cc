@@ -1,13 +1,17 @@
-// The event queue: discrete-event simulation of one iteration, independent of the worklist.
+// The event queue: discrete-event simulation, independent of the worklist.
 //
-// Time advances from event to event. What runs is an activity: it is given a finish event when it starts. With constant
-// durations that instant never changes; activities whose rates change will have to move it. An event only marks what is
-// done and lets the streams of its unit see whether their next operation may begin; nothing chooses between operations,
-// so that the order of events of one instant cannot show. It is total all the same: (time, kind, unit, stream, op).
+// Time advances from event to event. What runs is given a finish event when it starts; a transfer that shares its links
+// is handed to the network instead, once its fixed part is over, and ends when the network says so. An event only marks
+// what is done and lets the streams of its unit see whether their next operation may begin; nothing chooses between
+// operations, so that the order of events of one instant cannot show. It is total all the same: (time, kind, unit,
+// stream, item).
 //
-// Iterations are replayed one after the other, each from the clocks that the last one left behind.
+// Units do not wait for an iteration's end: whoever is done with one goes on with the next, as links may be shared
+// across it. What belongs to one iteration is kept apart (IterationState); reports of later ones wait for their turn.
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <queue>
 #include <vector>
@@ -15,18 +19,21 @@
 #include "absl/status/status.h"
 #include "base/check.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/iteration_state.h"
 #include "sim/engine/timeline_hash.h"
+#include "sim/engine/transfers.h"
 
 namespace orrery::engine {
 namespace {
 
-constexpr Time kNotYet(-1);
+constexpr Time kNever(std::numeric_limits<std::int64_t>::max());
 
 enum class EventKind : std::uint8_t {
   kHostFree,    // the host has issued everything of an operation
-  kStreamFree,  // the stream has finished the previous iteration
+  kStreamFree,  // the stream may begin
   kIssued,      // the host has issued the stream's next operation
-  kArrival,     // an eager message has arrived, or a transfer of an exchange ended; `item` is the slot
+  kShares,      // the fixed part of a transfer is over; `item` is its id
+  kArrival,     // a message has arrived; `item` is its id
   kFinish,      // the stream's operation ends
 };
 
@@ -59,47 +66,46 @@ struct Later {
 };
 
 enum class StreamStatus : std::uint8_t {
-  kBusyBefore,  // still in the previous iteration
+  kBusyBefore,  // may not begin yet
   kBlocked,     // its next operation is not ready
   kIssuing,     // all but the issue is there, and the issue has an event
   kAwaiting,    // ready; messages, transfers or members are missing
-  kRunning,     // has a finish event
+  kRunning,     // will have a finish event
+  kDone,        // has finished the last iteration
 };
 
 struct Stream {
+  std::int32_t iteration = 0;
   std::int32_t next = 0;  // position
   StreamStatus status = StreamStatus::kBusyBefore;
   std::int32_t missing = 0;
+  Time last_end;  // of its operation before
   Time ready;
   Time start = kNotYet;
 };
 
-struct Slot {
-  Time posted = kNotYet;  // this side of a rendezvous is ready
-  Time done = kNotYet;    // arrived, or transferred
+struct Host {
+  std::int32_t iteration = 0;
+  std::int32_t next = 0;  // host op
+  bool free = false;
+  Time last_end;
 };
 
-// Where the messages of a program stand.
-struct SlotTable {
-  std::vector<std::int32_t> first;  // [link]
-  std::vector<MessageEnd> ends;     // [slot]
-};
-
-struct UnitState {
-  const Program* program = nullptr;
-  const ProgramIndex* index = nullptr;
-  const SlotTable* slots = nullptr;
-  std::size_t first_stream = 0;
-  std::size_t first_event = 0;
-  std::size_t first_slot = 0;
-  std::size_t first_host_op = 0;
-  std::int32_t next_host_op = 0;
-  bool host_free = false;
-};
-
-struct Member {
-  std::int32_t unit = 0;
-  std::int32_t slot = 0;
+// What is under way between units: a message to a slot of `unit`; with a second end, a rendezvous; or a collective.
+struct Moving {
+  std::int32_t iteration = 0;
+  std::int32_t unit = -1;
+  std::int32_t slot = -1;
+  std::int32_t other_unit = -1;
+  std::int32_t other_slot = -1;
+  std::int32_t group = -1;
+  std::int32_t use = -1;
+  // Where it shares links: its last part, and how long that would take alone.
+  std::int32_t route = -1;
+  Time alone = Time();
+  // Who began it, for reports.
+  std::int32_t from_unit = 0;
+  std::int32_t from_op = 0;
 };
 
 class EventQueue : public Engine {
@@ -109,147 +115,81 @@ class EventQueue : public Engine {
         indices_(inputs.indices),
         accountant_(inputs.accountant),
         state_(inputs.state),
+        transfers_(inputs.options.transfers),
+        last_iteration_(inputs.options.nothing_follows ? inputs.options.iterations : 2 * inputs.options.iterations + 1),
         fault_(inputs.options.fault),
-        flip_(inputs.options.reverse_ties ? ~std::uint64_t{0} : 0) {
-    LayOut();
-    if (fault_ != Time()) faulty_op_ = FaultyOp(*units_.front().index);
+        flip_(inputs.options.reverse_ties ? ~std::uint64_t{0} : 0),
+        layout_(world_, indices_, state_.clocks),
+        streams_(layout_.streams),
+        hosts_(layout_.units.size()) {
+    ORRERY_CHECK(layout_.units.size() < std::size_t{1} << kUnitBits);
+    if (fault_ != Time()) faulty_op_ = FaultyOp(*layout_.units.front().index);
+    for (std::size_t u = 0; u < layout_.units.size(); ++u) {
+      const auto id = static_cast<std::int32_t>(u);
+      const UnitLayout& unit = layout_.units[u];
+      ORRERY_CHECK(unit.program->ops.size() < std::size_t{1} << kItemBits);
+      if (!unit.program->host_ops.empty()) Schedule(Time(), EventKind::kHostFree, id, 0, 0);
+      for (std::int32_t s = 0; s < unit.program->num_streams; ++s) {
+        if (!OpsOf(unit, s).empty()) Schedule(Time(), EventKind::kStreamFree, id, s, 0);
+      }
+    }
   }
 
   absl::Status RunIteration(std::int32_t iteration) override {
-    Reset(iteration);
-    while (!queue_.empty()) {
-      const Event event = queue_.top();
-      queue_.pop();
-      ORRERY_CHECK(event.time >= now_);
-      now_ = event.time;
-      ++state_.events;
-      Handle(event.key ^ flip_);
+    BeginReporting(iteration);
+    while (At(iteration).to_finish > 0) {
+      if (Step()) continue;
+      if (!status_.ok()) return status_;
+      if (sharing_ > 0) return absl::ResourceExhaustedError("transfers: some end later than the clock can say");
+      return Deadlock(iteration);
     }
-    return CheckFinished();
-  }
-
- private:
-  // --- Set-up.
-
-  void LayOut() {
-    for (const ProgramIndex& index : indices_) {
-      SlotTable table;
-      for (const auto& ends : index.messages) {
-        table.first.push_back(static_cast<std::int32_t>(table.ends.size()));
-        table.ends.insert(table.ends.end(), ends.begin(), ends.end());
-      }
-      slot_tables_.push_back(std::move(table));
+    const IterationState& done = At(iteration);
+    for (std::size_t s = 0; s < layout_.streams; ++s) {
+      if (done.stream_ends[s] != kNotYet) state_.clocks.stream[s] = done.stream_ends[s];
     }
-    std::size_t events = 0;
-    std::size_t slots = 0;
-    std::size_t host_ops = 0;
-    members_.resize(world_.groups.size());
-    ORRERY_CHECK(world_.units.size() < std::size_t{1} << kUnitBits);
-    for (std::size_t u = 0; u < world_.units.size(); ++u) {
-      const auto p = static_cast<std::size_t>(world_.units[u].program);
-      UnitState unit;
-      unit.program = &world_.programs[p];
-      unit.index = &indices_[p];
-      unit.slots = &slot_tables_[p];
-      unit.first_stream = state_.clocks.first_stream[u];
-      unit.first_event = events;
-      unit.first_slot = slots;
-      unit.first_host_op = host_ops;
-      events += static_cast<std::size_t>(unit.program->num_events);
-      slots += unit.slots->ends.size();
-      host_ops += unit.program->host_ops.size();
-      ORRERY_CHECK(unit.program->ops.size() < std::size_t{1} << kItemBits &&
-                   unit.slots->ends.size() < std::size_t{1} << kItemBits);
-      for (std::size_t slot = 0; slot < unit.index->uses.size(); ++slot) {
-        if (unit.index->uses[slot].empty()) continue;
-        members_[static_cast<std::size_t>(world_.units[u].groups[slot])].push_back(
-            {static_cast<std::int32_t>(u), static_cast<std::int32_t>(slot)});
-      }
-      units_.push_back(unit);
+    for (std::size_t u = 0; u < layout_.units.size(); ++u) {
+      if (done.host_ends[u] != kNotYet) state_.clocks.host[u] = done.host_ends[u];
+      state_.hashes[u] += done.hashes[u];
     }
-    event_ends_.resize(events);
-    slots_.resize(slots);
-    host_starts_.resize(host_ops);
-    streams_.resize(state_.clocks.stream.size());
-    std::size_t uses = 0;
-    for (std::size_t g = 0; g < members_.size(); ++g) {
-      first_use_.push_back(uses);
-      if (members_[g].empty()) continue;
-      const Member& member = members_[g].front();
-      uses += UnitAt(member.unit).index->uses[static_cast<std::size_t>(member.slot)].size();
-    }
-    missing_members_.resize(uses);
-  }
-
-  void Reset(std::int32_t iteration) {
-    iteration_ = iteration;
-    now_ = Time();
-    state_.update_end = Time();
-    std::fill(event_ends_.begin(), event_ends_.end(), kNotYet);
-    std::fill(host_starts_.begin(), host_starts_.end(), kNotYet);
-    std::fill(slots_.begin(), slots_.end(), Slot());
-    std::fill(streams_.begin(), streams_.end(), Stream());
-    std::fill(state_.waited_for.begin(), state_.waited_for.end(), 0u);
-    for (std::size_t g = 0; g < members_.size(); ++g) {
-      const std::size_t end = g + 1 < members_.size() ? first_use_[g + 1] : missing_members_.size();
-      for (std::size_t use = first_use_[g]; use < end; ++use) {
-        missing_members_[use] = static_cast<std::int32_t>(members_[g].size());
-      }
-    }
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      const auto id = static_cast<std::int32_t>(u);
-      units_[u].next_host_op = 0;
-      units_[u].host_free = false;
-      Schedule(state_.clocks.host[u], EventKind::kHostFree, id, 0, 0);
-      for (std::int32_t s = 0; s < units_[u].program->num_streams; ++s) {
-        if (OpsOf(units_[u], s).empty()) continue;
-        Schedule(state_.clocks.stream[units_[u].first_stream + static_cast<std::size_t>(s)], EventKind::kStreamFree, id,
-                 s, 0);
-      }
-    }
-  }
-
-  absl::Status CheckFinished() const {
-    for (const UnitState& unit : units_) {
-      for (std::int32_t s = 0; s < unit.program->num_streams; ++s) {
-        const Stream& stream = streams_[unit.first_stream + static_cast<std::size_t>(s)];
-        if (stream.next != static_cast<std::int32_t>(OpsOf(unit, s).size())) return Deadlock();
-      }
-      if (unit.next_host_op != static_cast<std::int32_t>(unit.program->host_ops.size())) return Deadlock();
-    }
+    state_.waited_for = done.waited_for;
+    state_.update_end = done.update_end;
+    state_.tasks += done.tasks;
     return absl::OkStatus();
   }
 
+ private:
   // --- Access.
 
-  UnitState& UnitAt(std::int32_t u) { return units_[static_cast<std::size_t>(u)]; }
-  static const std::vector<std::int32_t>& OpsOf(const UnitState& unit, std::int32_t s) {
+  IterationState& At(std::int32_t iteration) {
+    while (iteration >= reported_ + static_cast<std::int32_t>(iterations_.size())) iterations_.emplace_back(layout_);
+    return iterations_[static_cast<std::size_t>(iteration - reported_)];
+  }
+  const UnitLayout& UnitAt(std::int32_t u) const { return layout_.units[static_cast<std::size_t>(u)]; }
+  static const std::vector<std::int32_t>& OpsOf(const UnitLayout& unit, std::int32_t s) {
     return unit.index->stream_ops[static_cast<std::size_t>(s)];
   }
-  Stream& StreamAt(const UnitState& unit, std::int32_t s) {
+  Stream& StreamAt(const UnitLayout& unit, std::int32_t s) {
     return streams_[unit.first_stream + static_cast<std::size_t>(s)];
   }
-  Time& ClockOf(const UnitState& unit, std::int32_t s) {
-    return state_.clocks.stream[unit.first_stream + static_cast<std::size_t>(s)];
-  }
-  static const Op& OpAt(const UnitState& unit, std::int32_t op) {
+  static const Op& OpAt(const UnitLayout& unit, std::int32_t op) {
     return unit.program->ops[static_cast<std::size_t>(op)];
   }
-  static const Part& PartAt(const UnitState& unit, std::int32_t part) {
+  static const Part& PartAt(const UnitLayout& unit, std::int32_t part) {
     return unit.program->parts[static_cast<std::size_t>(part)];
   }
-  Slot& SlotAt(const UnitState& unit, std::int32_t slot) {
-    return slots_[unit.first_slot + static_cast<std::size_t>(slot)];
+  static Slot& SlotAt(IterationState& at, const UnitLayout& unit, std::int32_t slot) {
+    return at.slots[unit.first_slot + static_cast<std::size_t>(slot)];
   }
-  static std::int32_t SlotOf(const UnitState& unit, std::int32_t link, std::int32_t sequence) {
+  static std::int32_t SlotOf(const UnitLayout& unit, std::int32_t link, std::int32_t sequence) {
     return unit.slots->first[static_cast<std::size_t>(link)] + sequence;
   }
-  Time& EventEnd(const UnitState& unit, std::int32_t event) {
-    return event_ends_[unit.first_event + static_cast<std::size_t>(event)];
+  static Time& EventEnd(IterationState& at, const UnitLayout& unit, std::int32_t event) {
+    return at.event_ends[unit.first_event + static_cast<std::size_t>(event)];
   }
-  Time& HostStart(const UnitState& unit, std::int32_t host_op) {
-    return host_starts_[unit.first_host_op + static_cast<std::size_t>(host_op)];
+  static Time& HostStart(IterationState& at, const UnitLayout& unit, std::int32_t host_op) {
+    return at.host_starts[unit.first_host_op + static_cast<std::size_t>(host_op)];
   }
+  const Unit& WiringOf(std::int32_t u) const { return world_.units[static_cast<std::size_t>(u)]; }
 
   void Schedule(Time time, EventKind kind, std::int32_t unit, std::int32_t stream, std::int32_t item) {
     queue_.push({time, Key(kind, unit, stream, item) ^ flip_});
@@ -257,13 +197,48 @@ class EventQueue : public Engine {
 
   // --- Events.
 
+  // The next event, or the transfers that end before it; false where there is neither, or something has failed.
+  bool Step() {
+    if (!status_.ok()) return false;
+    // Whatever ends now has ended before anything else of this instant: see Transfers.
+    if (transfers_ != nullptr && (queue_.empty() || queue_.top().time > now_)) {
+      const Time end = transfers_->NextEnd();
+      if (end != kNever && (queue_.empty() || end <= queue_.top().time)) {
+        EndTransfers(end);
+        return true;
+      }
+    }
+    if (queue_.empty()) return false;
+    const Event event = queue_.top();
+    queue_.pop();
+    ORRERY_CHECK(event.time >= now_);
+    now_ = event.time;
+    ++state_.events;
+    Handle(event.key ^ flip_);
+    return true;
+  }
+
+  void EndTransfers(Time end) {
+    ORRERY_CHECK(end >= now_);
+    now_ = end;
+    ended_.clear();
+    transfers_->End(now_, &ended_);
+    ORRERY_CHECK(!ended_.empty());
+    state_.events += static_cast<std::int64_t>(ended_.size());
+    sharing_ -= static_cast<std::int64_t>(ended_.size());
+    std::sort(ended_.begin(), ended_.end());
+    if (flip_ != 0) std::reverse(ended_.begin(), ended_.end());
+    for (const std::int64_t id : ended_) Arrive(static_cast<std::int32_t>(id));
+  }
+
   void Handle(std::uint64_t key) {
     const std::int32_t u = Field(key, kItemBits + kStreamBits, kUnitBits);
     const std::int32_t s = Field(key, kItemBits, kStreamBits);
-    UnitState& unit = UnitAt(u);
+    const std::int32_t item = Field(key, 0, kItemBits);
+    const UnitLayout& unit = UnitAt(u);
     switch (KindOf(key)) {
       case EventKind::kHostFree:
-        unit.host_free = true;
+        hosts_[static_cast<std::size_t>(u)].free = true;
         AdvanceHost(u, unit);
         break;
       case EventKind::kStreamFree:
@@ -271,8 +246,18 @@ class EventQueue : public Engine {
         StreamAt(unit, s).status = StreamStatus::kBlocked;
         AdvanceStream(u, unit, s);
         break;
+      case EventKind::kShares: {
+        const Moving& moving = moving_[static_cast<std::size_t>(item)];
+        ++sharing_;
+        status_.Update(transfers_->Begin(now_, {.id = item,
+                                                .route = moving.route,
+                                                .alone = moving.alone,
+                                                .unit = moving.from_unit,
+                                                .op = moving.from_op}));
+        break;
+      }
       case EventKind::kArrival:
-        Complete(u, unit, s, Field(key, 0, kItemBits));
+        Arrive(item);
         break;
       case EventKind::kFinish:
         Finish(u, unit, s);
@@ -280,45 +265,49 @@ class EventQueue : public Engine {
     }
   }
 
-  void AdvanceHost(std::int32_t u, UnitState& unit) {
+  void AdvanceHost(std::int32_t u, const UnitLayout& unit) {
+    Host& host = hosts_[static_cast<std::size_t>(u)];
     const auto& host_ops = unit.program->host_ops;
-    Time& clock = state_.clocks.host[static_cast<std::size_t>(u)];
     bool began = false;
-    while (unit.host_free && unit.next_host_op < static_cast<std::int32_t>(host_ops.size())) {
-      const HostOp& op = host_ops[static_cast<std::size_t>(unit.next_host_op)];
-      if (op.waits != kNoEvent && EventEnd(unit, op.waits) == kNotYet) break;
-      if (now_ > clock) state_.waited_for[static_cast<std::size_t>(u)] |= StreamBit(unit, op.waits);
-      accountant_.ReportHost(u, unit.next_host_op, clock, now_);
-      HostStart(unit, unit.next_host_op) = now_;
-      clock = now_ + op.duration;
-      ++unit.next_host_op;
+    while (host.free && host.iteration <= last_iteration_) {
+      IterationState& at = At(host.iteration);
+      const HostOp& op = host_ops[static_cast<std::size_t>(host.next)];
+      if (op.waits != kNoEvent && EventEnd(at, unit, op.waits) == kNotYet) break;
+      if (now_ > host.last_end) at.waited_for[static_cast<std::size_t>(u)] |= StreamBit(unit, op.waits);
+      ReportHost(at, host, u);
+      HostStart(at, unit, host.next) = now_;
+      host.last_end = now_ + op.duration;
       began = true;
       if (op.duration > Time()) {
-        unit.host_free = false;
-        Schedule(clock, EventKind::kHostFree, u, 0, 0);
+        host.free = false;
+        Schedule(host.last_end, EventKind::kHostFree, u, 0, 0);
       }
+      if (++host.next < static_cast<std::int32_t>(host_ops.size())) continue;
+      at.host_ends[static_cast<std::size_t>(u)] = host.last_end;
+      --at.to_finish;
+      host.next = 0;
+      ++host.iteration;
     }
     if (!began) return;
     for (std::int32_t s = 0; s < unit.program->num_streams; ++s) AdvanceStream(u, unit, s);
   }
 
-  static std::uint32_t StreamBit(const UnitState& unit, std::int32_t event) {
+  static std::uint32_t StreamBit(const UnitLayout& unit, std::int32_t event) {
     return 1u << OpAt(unit, unit.index->recorder[static_cast<std::size_t>(event)]).stream;
   }
 
   // Whether the stream's next operation may begin now; if so, begins it.
-  void AdvanceStream(std::int32_t u, UnitState& unit, std::int32_t s) {
+  void AdvanceStream(std::int32_t u, const UnitLayout& unit, std::int32_t s) {
     Stream& stream = StreamAt(unit, s);
     if (stream.status != StreamStatus::kBlocked) return;
-    const auto& ops = OpsOf(unit, s);
-    if (stream.next == static_cast<std::int32_t>(ops.size())) return;
-    const std::int32_t op_index = ops[static_cast<std::size_t>(stream.next)];
+    IterationState& at = At(stream.iteration);
+    const std::int32_t op_index = OpsOf(unit, s)[static_cast<std::size_t>(stream.next)];
     const Op& op = OpAt(unit, op_index);
-    const Time host_start = HostStart(unit, op.host_op);
+    const Time host_start = HostStart(at, unit, op.host_op);
     if (host_start == kNotYet) return;
     for (std::int32_t event : op.waits) {
       if (event == kNoEvent) break;
-      if (EventEnd(unit, event) == kNotYet) return;
+      if (EventEnd(at, unit, event) == kNotYet) return;
     }
     const Time issued = host_start + IssueOffset(*unit.program, op);
     if (issued > now_) {
@@ -327,88 +316,157 @@ class EventQueue : public Engine {
       return;
     }
     stream.ready = now_;
-    NoteWhatItWaitedFor(u, unit, op, ClockOf(unit, s), issued);
+    NoteWhatItWaitedFor(at, u, unit, op, stream.last_end, issued);
     stream.status = StreamStatus::kAwaiting;
     switch (op.kind) {
       case OpKind::kLocal:
-        stream.missing = CountMissingMessages(unit, op);
-        if (stream.missing == 0) StartLocal(u, unit, s, op_index);
+        stream.missing = CountMissingMessages(at, unit, op);
+        if (stream.missing == 0) StartLocal(at, u, unit, s, op_index);
         break;
       case OpKind::kCollective:
-        JoinGroup(u, op);
+        JoinGroup(at, u, stream.iteration, op_index);
         break;
       case OpKind::kExchange:
-        PostParts(u, unit, s, op_index);
+        PostParts(at, u, unit, s, op_index);
         break;
     }
   }
 
-  void NoteWhatItWaitedFor(std::int32_t u, const UnitState& unit, const Op& op, Time at, Time issued) {
-    std::uint32_t& waited_for = state_.waited_for[static_cast<std::size_t>(u)];
-    if (issued > at) {
-      at = issued;
+  static void NoteWhatItWaitedFor(IterationState& at, std::int32_t u, const UnitLayout& unit, const Op& op, Time since,
+                                  Time issued) {
+    std::uint32_t& waited_for = at.waited_for[static_cast<std::size_t>(u)];
+    if (issued > since) {
+      since = issued;
       waited_for |= kHostBit;
     }
     for (std::int32_t event : op.waits) {
       if (event == kNoEvent) break;
-      if (EventEnd(unit, event) <= at) continue;
-      at = EventEnd(unit, event);
+      if (EventEnd(at, unit, event) <= since) continue;
+      since = EventEnd(at, unit, event);
       waited_for |= StreamBit(unit, event);
     }
   }
 
   // --- kLocal.
 
-  std::int32_t CountMissingMessages(const UnitState& unit, const Op& op) {
+  static std::int32_t CountMissingMessages(IterationState& at, const UnitLayout& unit, const Op& op) {
     std::int32_t missing = 0;
     for (std::int32_t i = op.first_part; i < op.first_part + op.num_parts; ++i) {
       const Part& part = PartAt(unit, i);
-      if (!part.is_send && SlotAt(unit, SlotOf(unit, LinkOf(part), part.sequence)).done == kNotYet) ++missing;
+      if (!part.is_send && SlotAt(at, unit, SlotOf(unit, LinkOf(part), part.sequence)).done == kNotYet) ++missing;
     }
     return missing;
   }
 
-  void StartLocal(std::int32_t u, const UnitState& unit, std::int32_t s, std::int32_t op_index) {
+  void StartLocal(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index) {
     const Op& op = OpAt(unit, op_index);
-    const Time host_start = HostStart(unit, op.host_op);
-    Time at = now_;
+    const Time host_start = HostStart(at, unit, op.host_op);
+    Time end = now_;
     for (std::int32_t i = op.first_segment; i < op.first_segment + op.num_segments; ++i) {
       const Segment& segment = unit.program->segments[static_cast<std::size_t>(i)];
-      if (host_start + segment.issue > at) {
-        at = host_start + segment.issue;
-        state_.waited_for[static_cast<std::size_t>(u)] |= kHostBit;
+      if (host_start + segment.issue > end) {
+        end = host_start + segment.issue;
+        at.waited_for[static_cast<std::size_t>(u)] |= kHostBit;
       }
-      at += segment.duration;
+      end += segment.duration;
     }
     StreamAt(unit, s).start = now_;
-    ScheduleFinish(u, unit, s, op_index, at);
+    ScheduleFinish(u, unit, s, op_index, end);
   }
 
-  void ScheduleFinish(std::int32_t u, const UnitState& unit, std::int32_t s, std::int32_t op_index, Time end) {
+  void ScheduleFinish(std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index, Time end) {
     if (u == 0 && op_index == faulty_op_) end += fault_;
     StreamAt(unit, s).status = StreamStatus::kRunning;
     Schedule(end, EventKind::kFinish, u, s, op_index);
   }
 
+  // --- What moves between units.
+
+  // Sets out now. Returns without an arrival event where it shares links.
+  void SetOut(const Moving& moving, std::int32_t stream, Time lead, Time duration) {
+    std::int32_t id = 0;
+    if (free_ids_.empty()) {
+      id = static_cast<std::int32_t>(moving_.size());
+      ORRERY_CHECK(id < 1 << kItemBits);
+      moving_.push_back(moving);
+    } else {
+      id = free_ids_.back();
+      free_ids_.pop_back();
+      moving_[static_cast<std::size_t>(id)] = moving;
+    }
+    if (transfers_ != nullptr && moving.alone > Time()) {
+      Schedule(now_ + lead + duration - moving.alone, EventKind::kShares, moving.unit, stream, id);
+      return;
+    }
+    Schedule(now_ + lead + duration, EventKind::kArrival, moving.unit, stream, id);
+  }
+
+  void Arrive(std::int32_t id) {
+    const Moving moving = moving_[static_cast<std::size_t>(id)];
+    free_ids_.push_back(id);
+    IterationState& at = At(moving.iteration);
+    if (moving.group >= 0) {
+      FinishMembers(moving.group, moving.use, now_);
+      return;
+    }
+    Complete(at, moving.iteration, moving.unit, moving.slot);
+    if (moving.other_unit >= 0) Complete(at, moving.iteration, moving.other_unit, moving.other_slot);
+  }
+
   // --- kCollective.
 
-  void JoinGroup(std::int32_t u, const Op& op) {
-    const auto group =
-        static_cast<std::size_t>(world_.units[static_cast<std::size_t>(u)].groups[static_cast<std::size_t>(op.group)]);
-    if (--missing_members_[first_use_[group] + static_cast<std::size_t>(op.use)] > 0) return;
-    for (const Member& member : members_[group]) {
-      const UnitState& unit = UnitAt(member.unit);
-      const std::int32_t op_index =
-          unit.index->uses[static_cast<std::size_t>(member.slot)][static_cast<std::size_t>(op.use)];
-      const std::int32_t s = OpAt(unit, op_index).stream;
-      StreamAt(unit, s).start = now_ + op.lead;
-      ScheduleFinish(member.unit, unit, s, op_index, now_ + op.lead + op.duration);
+  void JoinGroup(IterationState& at, std::int32_t u, std::int32_t iteration, std::int32_t op_index) {
+    const Op& op = OpAt(UnitAt(u), op_index);
+    const std::int32_t group = WiringOf(u).groups[static_cast<std::size_t>(op.group)];
+    const std::size_t use = layout_.first_use[static_cast<std::size_t>(group)] + static_cast<std::size_t>(op.use);
+    if (--at.missing_members[use] > 0) return;
+    for (const Member& member : layout_.members[static_cast<std::size_t>(group)]) {
+      const UnitLayout& unit = UnitAt(member.unit);
+      Stream& stream = StreamAt(unit, OpAt(unit, OpOf(member, op.use)).stream);
+      stream.start = now_ + op.lead;
+      stream.status = StreamStatus::kRunning;
+    }
+    Moving moving{.iteration = iteration, .group = group, .use = op.use};
+    if (!SharesLinks(u, op_index, RouteOf(group, op.pattern), UnitAt(u).program->op_progress, op_index, moving)) {
+      FinishMembers(group, op.use, now_ + op.lead + op.duration);
+      return;
+    }
+    moving.unit = u;
+    SetOut(moving, op.stream, op.lead, op.duration);
+  }
+
+  // Whether something of `unit`'s operation shares links; if so, what of it is filled in.
+  bool SharesLinks(std::int32_t unit, std::int32_t op, std::int32_t route, const std::vector<Time>& progress,
+                   std::int32_t index, Moving& moving) const {
+    if (transfers_ == nullptr || route < 0 || progress.empty()) return false;
+    moving.alone = progress[static_cast<std::size_t>(index)];
+    moving.route = route;
+    moving.from_unit = unit;
+    moving.from_op = op;
+    return moving.alone > Time();
+  }
+
+  std::int32_t OpOf(const Member& member, std::int32_t use) const {
+    return UnitAt(member.unit).index->uses[static_cast<std::size_t>(member.slot)][static_cast<std::size_t>(use)];
+  }
+
+  std::int32_t RouteOf(std::int32_t group, std::uint8_t pattern) const {
+    if (world_.group_routes.empty()) return -1;
+    const std::vector<std::int32_t>& routes = world_.group_routes[static_cast<std::size_t>(group)];
+    return pattern < routes.size() ? routes[pattern] : -1;
+  }
+
+  void FinishMembers(std::int32_t group, std::int32_t use, Time end) {
+    for (const Member& member : layout_.members[static_cast<std::size_t>(group)]) {
+      const UnitLayout& unit = UnitAt(member.unit);
+      const std::int32_t op_index = OpOf(member, use);
+      ScheduleFinish(member.unit, unit, OpAt(unit, op_index).stream, op_index, end);
     }
   }
 
   // --- kExchange.
 
-  void PostParts(std::int32_t u, const UnitState& unit, std::int32_t s, std::int32_t op_index) {
+  void PostParts(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index) {
     const Op& op = OpAt(unit, op_index);
     Stream& stream = StreamAt(unit, s);
     stream.missing = op.num_parts;
@@ -420,91 +478,188 @@ class EventQueue : public Engine {
     for (std::int32_t i = op.first_part; i < op.first_part + op.num_parts; ++i) {
       const Part& part = PartAt(unit, i);
       const std::int32_t mine = SlotOf(unit, LinkOf(part), part.sequence);
-      SlotAt(unit, mine).posted = now_;
-      const Peer& peer = world_.units[static_cast<std::size_t>(u)].peers[static_cast<std::size_t>(part.channel)];
-      const UnitState& other = UnitAt(peer.unit);
+      SlotAt(at, unit, mine).posted = now_;
+      const Peer& peer = WiringOf(u).peers[static_cast<std::size_t>(part.channel)];
+      const UnitLayout& other = UnitAt(peer.unit);
       const std::int32_t theirs = SlotOf(other, LinkOf(peer.channel, !part.is_send), part.sequence);
-      if (SlotAt(other, theirs).posted == kNotYet) continue;
-      BeginTransfer(u, unit, mine, part.duration);
-      BeginTransfer(peer.unit, other, theirs, part.duration);
+      if (SlotAt(at, other, theirs).posted == kNotYet) continue;
+      BeginTransfer(at, unit, mine);
+      BeginTransfer(at, other, theirs);
+      Moving moving{
+          .iteration = stream.iteration, .unit = u, .slot = mine, .other_unit = peer.unit, .other_slot = theirs};
+      const MessageEnd& send = part.is_send ? EndOf(unit, mine) : EndOf(other, theirs);
+      const std::int32_t sender = part.is_send ? u : peer.unit;
+      SharesLinks(sender, send.op, RouteOf(sender, part.is_send ? part.channel : peer.channel),
+                  UnitAt(sender).program->part_progress, send.part, moving);
+      SetOut(moving, s, Time(), part.duration);
     }
   }
 
-  void BeginTransfer(std::int32_t u, const UnitState& unit, std::int32_t slot, Time duration) {
-    const std::int32_t s = OpAt(unit, unit.slots->ends[static_cast<std::size_t>(slot)].op).stream;
-    Stream& stream = StreamAt(unit, s);
+  static const MessageEnd& EndOf(const UnitLayout& unit, std::int32_t slot) {
+    return unit.slots->ends[static_cast<std::size_t>(slot)];
+  }
+
+  // Of the channel that `unit` sends on.
+  std::int32_t RouteOf(std::int32_t unit, std::int32_t channel) const {
+    const std::vector<std::int32_t>& routes = WiringOf(unit).routes;
+    return routes.empty() ? -1 : routes[static_cast<std::size_t>(channel)];
+  }
+
+  void BeginTransfer(IterationState& at, const UnitLayout& unit, std::int32_t slot) {
+    SlotAt(at, unit, slot).begun = now_;
+    Stream& stream = StreamAt(unit, OpAt(unit, EndOf(unit, slot).op).stream);
     if (stream.start == kNotYet) stream.start = now_;
-    Schedule(now_ + duration, EventKind::kArrival, u, s, slot);
   }
 
   // --- Completions.
 
-  void Complete(std::int32_t u, const UnitState& unit, std::int32_t s, std::int32_t slot) {
-    SlotAt(unit, slot).done = now_;
+  void Complete(IterationState& at, std::int32_t iteration, std::int32_t u, std::int32_t slot) {
+    const UnitLayout& unit = UnitAt(u);
+    SlotAt(at, unit, slot).done = now_;
+    const std::int32_t op_index = EndOf(unit, slot).op;
+    const std::int32_t s = OpAt(unit, op_index).stream;
     Stream& stream = StreamAt(unit, s);
-    const std::int32_t op_index = unit.slots->ends[static_cast<std::size_t>(slot)].op;
-    const bool is_awaited =
-        stream.status == StreamStatus::kAwaiting && OpsOf(unit, s)[static_cast<std::size_t>(stream.next)] == op_index;
+    const bool is_awaited = stream.status == StreamStatus::kAwaiting && stream.iteration == iteration &&
+                            OpsOf(unit, s)[static_cast<std::size_t>(stream.next)] == op_index;
     if (!is_awaited || --stream.missing > 0) return;
     if (OpAt(unit, op_index).kind == OpKind::kLocal) {
-      StartLocal(u, unit, s, op_index);
+      StartLocal(at, u, unit, s, op_index);
     } else {
       ScheduleFinish(u, unit, s, op_index, now_);
     }
   }
 
-  void Finish(std::int32_t u, UnitState& unit, std::int32_t s) {
+  void Finish(std::int32_t u, const UnitLayout& unit, std::int32_t s) {
     Stream& stream = StreamAt(unit, s);
+    const std::int32_t iteration = stream.iteration;
+    IterationState& at = At(iteration);
     const std::int32_t op_index = OpsOf(unit, s)[static_cast<std::size_t>(stream.next)];
     const Op& op = OpAt(unit, op_index);
-    Report(u, unit, s, op_index);
-    ++state_.tasks;
-    state_.hashes[static_cast<std::size_t>(u)] += TimelineHash(iteration_, s, op_index, stream.start, now_);
-    if (op_index == unit.program->update_op) state_.update_end = std::max(state_.update_end, now_);
-    if (op.kind == OpKind::kLocal) SendMessages(u, unit, op);
-    ClockOf(unit, s) = now_;
-    stream = {stream.next + 1, StreamStatus::kBlocked, 0, Time(), kNotYet};
+    Report(at, u, unit, s, op_index);
+    ++at.tasks;
+    at.hashes[static_cast<std::size_t>(u)] += TimelineHash(iteration, s, op_index, stream.start, now_);
+    if (op_index == unit.program->update_op) at.update_end = std::max(at.update_end, now_);
+    if (op.kind == OpKind::kLocal) SendMessages(iteration, u, unit, op_index);
+    MoveOn(at, unit, s);
     if (op.records == kNoEvent) {
       AdvanceStream(u, unit, s);
       return;
     }
-    EventEnd(unit, op.records) = now_;
+    EventEnd(at, unit, op.records) = now_;
     for (std::int32_t other = 0; other < unit.program->num_streams; ++other) AdvanceStream(u, unit, other);
     AdvanceHost(u, unit);
   }
 
-  void SendMessages(std::int32_t u, const UnitState& unit, const Op& op) {
+  // To the stream's next operation, in the next iteration where this one has no more.
+  void MoveOn(IterationState& at, const UnitLayout& unit, std::int32_t s) {
+    Stream& stream = StreamAt(unit, s);
+    stream = {.iteration = stream.iteration,
+              .next = stream.next + 1,
+              .status = StreamStatus::kBlocked,
+              .missing = 0,
+              .last_end = now_,
+              .ready = Time(),
+              .start = kNotYet};
+    if (stream.next < static_cast<std::int32_t>(OpsOf(unit, s).size())) return;
+    at.stream_ends[unit.first_stream + static_cast<std::size_t>(s)] = now_;
+    --at.to_finish;
+    stream.next = 0;
+    if (++stream.iteration > last_iteration_) stream.status = StreamStatus::kDone;
+  }
+
+  void SendMessages(std::int32_t iteration, std::int32_t u, const UnitLayout& unit, std::int32_t op_index) {
+    const Op& op = OpAt(unit, op_index);
     for (std::int32_t i = op.first_part; i < op.first_part + op.num_parts; ++i) {
       const Part& part = PartAt(unit, i);
       if (!part.is_send) continue;
-      const Peer& peer = world_.units[static_cast<std::size_t>(u)].peers[static_cast<std::size_t>(part.channel)];
-      const UnitState& other = UnitAt(peer.unit);
+      const Peer& peer = WiringOf(u).peers[static_cast<std::size_t>(part.channel)];
+      const UnitLayout& other = UnitAt(peer.unit);
       const std::int32_t slot = SlotOf(other, LinkOf(peer.channel, false), part.sequence);
-      const std::int32_t receiver = OpAt(other, other.slots->ends[static_cast<std::size_t>(slot)].op).stream;
-      Schedule(now_ + part.duration, EventKind::kArrival, peer.unit, receiver, slot);
+      SlotAt(At(iteration), other, slot).begun = now_;
+      const std::int32_t receiver = OpAt(other, EndOf(other, slot).op).stream;
+      Moving moving{.iteration = iteration, .unit = peer.unit, .slot = slot};
+      SharesLinks(u, op_index, RouteOf(u, part.channel), unit.program->part_progress, i, moving);
+      SetOut(moving, receiver, Time(), part.duration);
     }
   }
 
-  void Report(std::int32_t u, const UnitState& unit, std::int32_t s, std::int32_t op_index) {
-    if (ClockOf(unit, s) >= accountant_.FilterOf(u, s).nothing_from) return;
+  // --- Reports.
+
+  // Everything before `iteration` has been reported. What is known of it already is reported first.
+  void BeginReporting(std::int32_t iteration) {
+    ORRERY_CHECK(iteration == reported_ || iteration == reported_ + 1);
+    if (iteration > reported_) {
+      iterations_.pop_front();
+      reported_ = iteration;
+    }
+    IterationState& at = At(iteration);
+    for (PendingReport& pending : at.reports) {
+      Evaluated& evaluated = pending.evaluated;
+      evaluated.transfers = std::span(at.transfers).subspan(pending.first_transfer, pending.num_transfers);
+      Pass(at, pending.of_host, evaluated);
+    }
+    at.reports.clear();
+  }
+
+  void Pass(const IterationState& at, bool of_host, Evaluated& evaluated) {
+    if (of_host) {
+      accountant_.ReportHost(evaluated.unit, evaluated.op, evaluated.previous_end, evaluated.start);
+      return;
+    }
+    const UnitLayout& unit = UnitAt(evaluated.unit);
+    if (evaluated.previous_end >= accountant_.FilterOf(evaluated.unit, OpAt(unit, evaluated.op).stream).nothing_from) {
+      return;
+    }
+    evaluated.event_ends = at.event_ends.data() + unit.first_event;
+    accountant_.Report(evaluated);
+  }
+
+  void ReportHost(IterationState& at, const Host& host, std::int32_t u) {
+    Evaluated evaluated;
+    evaluated.unit = u;
+    evaluated.op = host.next;
+    evaluated.previous_end = host.last_end;
+    evaluated.start = now_;
+    if (host.iteration == reported_) {
+      Pass(at, true, evaluated);
+    } else {
+      at.reports.push_back({.evaluated = evaluated, .of_host = true});
+    }
+  }
+
+  void Report(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index) {
     const Op& op = OpAt(unit, op_index);
     const Stream& stream = StreamAt(unit, s);
-    transfers_.clear();
+    const std::size_t first = at.transfers.size();
     for (std::int32_t i = op.first_part; i < op.first_part + op.num_parts; ++i) {
       const Part& part = PartAt(unit, i);
       if (op.kind == OpKind::kLocal && part.is_send) continue;
-      const Time done = SlotAt(unit, SlotOf(unit, LinkOf(part), part.sequence)).done;
-      transfers_.push_back({done - part.duration, done});
+      const Slot& slot = SlotAt(at, unit, SlotOf(unit, LinkOf(part), part.sequence));
+      at.transfers.push_back({slot.begun, slot.done});
     }
-    accountant_.Report({u, op_index, ClockOf(unit, s), HostStart(unit, op.host_op), stream.ready, stream.start, now_,
-                        event_ends_.data() + unit.first_event, transfers_});
+    const std::size_t count = at.transfers.size() - first;
+    Evaluated evaluated{
+        u, op_index, stream.last_end, HostStart(at, unit, op.host_op), stream.ready, stream.start, now_, nullptr, {}};
+    if (stream.iteration != reported_) {
+      at.reports.push_back({evaluated, false, first, count});
+      return;
+    }
+    evaluated.transfers = std::span(at.transfers).subspan(first, count);
+    Pass(at, false, evaluated);
+    at.transfers.resize(first);
   }
 
-  absl::Status Deadlock() const {
-    const auto finished = [this](std::int32_t u, std::int32_t s) {
-      return streams_[units_[static_cast<std::size_t>(u)].first_stream + static_cast<std::size_t>(s)].next;
+  absl::Status Deadlock(std::int32_t iteration) const {
+    const auto finished = [this, iteration](std::int32_t u, std::int32_t s) {
+      const UnitLayout& unit = layout_.units[static_cast<std::size_t>(u)];
+      const Stream& stream = streams_[unit.first_stream + static_cast<std::size_t>(s)];
+      return stream.iteration > iteration ? static_cast<std::int32_t>(OpsOf(unit, s).size()) : stream.next;
     };
-    const auto host_ops_begun = [this](std::int32_t u) { return units_[static_cast<std::size_t>(u)].next_host_op; };
+    const auto host_ops_begun = [this, iteration](std::int32_t u) {
+      const Host& host = hosts_[static_cast<std::size_t>(u)];
+      const auto all = static_cast<std::int32_t>(UnitAt(u).program->host_ops.size());
+      return host.iteration > iteration ? all : host.next;
+    };
     return ExplainDeadlock(world_, indices_, {finished, host_ops_begun});
   }
 
@@ -512,24 +667,25 @@ class EventQueue : public Engine {
   const std::vector<ProgramIndex>& indices_;
   Accountant& accountant_;
   EngineState& state_;
+  Transfers* const transfers_;  // null: nothing shares links
+  const std::int32_t last_iteration_;
   const Time fault_;
   std::int32_t faulty_op_ = -1;  // of the first unit
   // All ones to reverse the order of ties.
   const std::uint64_t flip_;
-  std::int32_t iteration_ = 0;
+  const WorldLayout layout_;
   Time now_;
 
   std::priority_queue<Event, std::vector<Event>, Later> queue_;
-  std::vector<SlotTable> slot_tables_;  // [program]
-  std::vector<UnitState> units_;
-  std::vector<Stream> streams_;                // as Clocks::stream
-  std::vector<Time> event_ends_;               // [unit.first_event + event]
-  std::vector<Time> host_starts_;              // [unit.first_host_op + host op]
-  std::vector<Slot> slots_;                    // [unit.first_slot + slot]
-  std::vector<std::vector<Member>> members_;   // [group]
-  std::vector<std::size_t> first_use_;         // [group]
-  std::vector<std::int32_t> missing_members_;  // [first_use_[group] + use]
-  std::vector<Transfer> transfers_;
+  std::vector<Stream> streams_;            // as Clocks::stream
+  std::vector<Host> hosts_;                // [unit]
+  std::int32_t reported_ = 0;              // the iteration that is reported as it happens
+  std::deque<IterationState> iterations_;  // from reported_ on
+  std::vector<Moving> moving_;             // [id]
+  std::vector<std::int32_t> free_ids_;
+  std::vector<std::int64_t> ended_;
+  std::int64_t sharing_ = 0;  // transfers in the network
+  absl::Status status_;
 };
 
 }  // namespace

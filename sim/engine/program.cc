@@ -33,11 +33,12 @@ class Indexer {
       }
     }
     std::int32_t host_op = 0;
-    for (at_ = 0; at_ < static_cast<std::int32_t>(program_.ops.size()); ++at_) {
-      const Op& op = program_.ops[static_cast<std::size_t>(at_)];
+    const auto ops = static_cast<std::int32_t>(program_.ops.size());
+    for (std::int32_t at = 0; at < ops; ++at) {
+      const Op& op = program_.ops[static_cast<std::size_t>(at)];
       const char* wrong =
-          op.host_op < host_op ? "is issued by an earlier host op than the operation before it" : Add(op);
-      if (wrong != nullptr) return absl::InternalError(absl::StrCat("program: operation ", at_, " ", wrong));
+          op.host_op < host_op ? "is issued by an earlier host op than the operation before it" : Add(op, at);
+      if (wrong != nullptr) return absl::InternalError(absl::StrCat("program: operation ", at, " ", wrong));
       host_op = op.host_op;
     }
     for (std::size_t link = 0; link < next_sequence_.size(); ++link) {
@@ -82,16 +83,16 @@ class Indexer {
     next_sequence_.resize(messages.size());
     index_.uses.resize(static_cast<std::size_t>(program_.num_groups));
     index_.stream_ops.resize(static_cast<std::size_t>(program_.num_streams));
-    index_.position.reserve(program_.ops.size());
+    index_.position.resize(program_.ops.size());
     index_.recorder.resize(static_cast<std::size_t>(program_.num_events), kNone);
     index_.runs.emplace_back();
-    index_.run_of.reserve(program_.ops.size());
+    index_.run_of.resize(program_.ops.size());
     latest_run_.resize(program_.segments.size());
   }
 
   // Each of these says what is wrong with the operation, or nullptr.
 
-  const char* Add(const Op& op) {
+  const char* Add(const Op& op, std::int32_t at) {
     if (op.stream >= program_.num_streams) return "is on a stream that does not exist";
     if (!IsClass(op.transfer_class) || !IsClass(op.missing_class)) return "has an unknown class";
     if (!InRange(op.host_op, static_cast<std::int32_t>(program_.host_ops.size()))) return "has no host op";
@@ -103,28 +104,30 @@ class Indexer {
       if (!InRange(op.records, program_.num_events)) return "records an event that does not exist";
       std::int32_t& recorder = index_.recorder[static_cast<std::size_t>(op.records)];
       if (recorder != kNone) return "records an event that another one records";
-      recorder = at_;
+      recorder = at;
     }
     std::vector<std::int32_t>& stream = index_.stream_ops[op.stream];
-    index_.position.push_back(static_cast<std::int32_t>(stream.size()));
-    stream.push_back(at_);
-    index_.run_of.push_back(RunOf(op));
-    return op.kind == OpKind::kCollective ? AddUse(op) : AddParts(op);
+    index_.position[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(stream.size());
+    stream.push_back(at);
+    index_.run_of[static_cast<std::size_t>(at)] = RunOf(op);
+    if (op.kind != OpKind::kLocal || op.num_parts > 0) index_.outward |= 1u << op.stream;
+    return op.kind == OpKind::kCollective ? AddUse(op, at) : AddParts(op, at);
   }
 
-  const char* AddUse(const Op& op) {
+  const char* AddUse(const Op& op, std::int32_t at) {
     if (op.num_parts != 0) return "is collective and has parts";
     if (!InRange(op.group, program_.num_groups)) return "is over a group that does not exist";
     std::vector<std::int32_t>& uses = index_.uses[static_cast<std::size_t>(op.group)];
     if (op.use != static_cast<std::int32_t>(uses.size())) return "uses its group out of order";
-    uses.push_back(at_);
+    uses.push_back(at);
     return nullptr;
   }
 
   // Every message once and without gaps. Whoever sends or meets a peer does so in order; what has been sent eagerly may
   // be taken up in another.
-  const char* AddParts(const Op& op) {
-    for (std::int32_t i = op.first_part; i < op.first_part + op.num_parts; ++i) {
+  const char* AddParts(const Op& op, std::int32_t at) {
+    const std::int32_t end_part = op.first_part + op.num_parts;
+    for (std::int32_t i = op.first_part; i < end_part; ++i) {
       const Part& part = program_.parts[static_cast<std::size_t>(i)];
       if (!InRange(part.channel, program_.num_channels)) return "has a part over a channel that does not exist";
       if (part.duration < Time()) return "has a part of negative duration";
@@ -136,7 +139,7 @@ class Indexer {
       if (!InRange(part.sequence, static_cast<std::int32_t>(ends.size()))) return "has a part out of sequence";
       MessageEnd& end = ends[static_cast<std::size_t>(part.sequence)];
       if (end.op != kNone) return "has a part of a message that another one has";
-      end = {at_, i};
+      end = {at, i};
       if (op.kind == OpKind::kExchange) index_.meets[link] = true;
     }
     return nullptr;
@@ -177,7 +180,6 @@ class Indexer {
 
   const Program& program_;
   ProgramIndex index_;
-  std::int32_t at_ = 0;                      // operation
   std::vector<std::int32_t> next_sequence_;  // [link]
   std::vector<std::int32_t> latest_run_;     // [segment]: the last run that began there, or 0
 };

@@ -104,6 +104,8 @@ struct Op {
   TimeClass missing_class = TimeClass::kBubble;
   // Belongs to the pipeline phase (forward and backward passes): for span bubbles.
   bool pipeline = false;
+  // kCollective: which of its group's routes it takes where links are shared (World::group_routes).
+  std::uint8_t pattern = 0;
   // Events it waits for, in the order in which its stream would meet them; kNoEvent ends the list.
   std::array<std::int32_t, kMaxWaits> waits = {kNoEvent, kNoEvent, kNoEvent};
   // Event that its end completes, or kNoEvent. One operation per event.
@@ -143,6 +145,10 @@ struct Program {
   std::vector<Segment> segments;  // shared between operations that do the same
   std::vector<Part> parts;
   std::vector<HostOp> host_ops;
+  // Last part of the duration of a collective, and of a message, in which it moves bytes over links that others may use
+  // (World::routes). All members and both sides state the same. Empty where nothing shares links.
+  std::vector<Time> op_progress = {};    // [op]
+  std::vector<Time> part_progress = {};  // [part]
   std::int32_t num_events = 0;
   std::int32_t num_channels = 0;
   std::int32_t num_groups = 0;

@@ -33,6 +33,7 @@ struct ProgramIndex {
   std::vector<bool> meets;                            // [link]: whether some of its messages are rendezvous
   std::vector<std::vector<std::int32_t>> uses;        // [group][use]: op
   std::vector<std::vector<std::int32_t>> stream_ops;  // [stream]: ops in order
+  std::uint32_t outward = 0;                          // streams with messages, exchanges or collectives, one bit each
   std::vector<std::int32_t> position;                 // [op]: place in its stream
   std::vector<std::int32_t> recorder;                 // [event]: op, or -1
   // What depends on an operation's segments alone is worked out once per run. The first run is the empty one.

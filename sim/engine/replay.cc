@@ -21,6 +21,9 @@ absl::Status CheckOptions(const World& world, const ReplayOptions& options) {
       return absl::InternalError(absl::StrCat("replay: traced unit ", unit, " does not exist"));
     }
   }
+  if (options.transfers != nullptr && options.engine != EngineKind::kEventQueue) {
+    return absl::InternalError("replay: only the event queue shares links");
+  }
   return absl::OkStatus();
 }
 
@@ -30,14 +33,12 @@ struct StreamMasks {
   std::uint32_t secluded = 0;
 };
 
-StreamMasks MasksOf(const Program& program) {
+StreamMasks MasksOf(const ProgramIndex& index) {
   StreamMasks masks;
-  std::uint32_t noticed = 1u << kComputeStream;
-  for (const Op& op : program.ops) {
-    masks.used |= 1u << op.stream;
-    if (op.kind != OpKind::kLocal || op.num_parts > 0) noticed |= 1u << op.stream;
+  for (std::size_t stream = 0; stream < index.stream_ops.size(); ++stream) {
+    if (!index.stream_ops[stream].empty()) masks.used |= 1u << stream;
   }
-  masks.secluded = masks.used & ~noticed;
+  masks.secluded = masks.used & ~index.outward & ~(1u << kComputeStream);
   return masks;
 }
 
@@ -46,7 +47,7 @@ class Replayer {
  public:
   Replayer(const World& world, const std::vector<ProgramIndex>& indices, const ReplayOptions& options)
       : world_(world), options_(options), state_(world) {
-    for (const Program& program : world.programs) masks_.push_back(MasksOf(program));
+    for (const ProgramIndex& index : indices) masks_.push_back(MasksOf(index));
     accountant_.emplace(world_, indices, state_.clocks, options_);
     const EngineInputs inputs = {world_, indices, options_, *accountant_, state_};
     engine_ = options.engine == EngineKind::kWorklist ? MakeWorklist(inputs) : MakeEventQueue(inputs);
@@ -61,7 +62,7 @@ class Replayer {
                                : k == n - 1 ? AccountMode::kBefore
                                             : AccountMode::kWindow;
       ABSL_RETURN_IF_ERROR(RunIteration(k, mode));
-      if (options_.stop_when_periodic && k <= n - 2 && IsPeriodic(before)) {
+      if (options_.stop_when_periodic && options_.transfers == nullptr && k <= n - 2 && IsPeriodic(before)) {
         // Iteration k+1 repeats k, including whatever of k reached into it: its own account is that of every later
         // window.
         ABSL_RETURN_IF_ERROR(RunIteration(k + 1, AccountMode::kFull));

@@ -27,6 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "sim/engine/program.h"
+#include "sim/engine/transfers.h"
 #include "sim/engine/world.h"
 
 namespace orrery::engine {
@@ -44,6 +45,9 @@ struct ReplayOptions {
   bool stop_when_periodic = true;
   // Units whose operations in the window are returned.
   std::vector<std::int32_t> traced_units;
+  // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, and
+  // it does not stop early then. It must be fresh, and outlive the replay.
+  Transfers* transfers = nullptr;
   // Fault injection for tests of the tests: adds this to the end of the middle operation of the first unit's compute
   // stream, in every iteration.
   Time fault;

@@ -30,9 +30,10 @@ constexpr std::int32_t WaitingStream(Time slot) { return static_cast<std::int32_
 constexpr std::int32_t kNobody = -1;
 
 // The units of a pipeline take turns, each walking through its own operations and slots: too many walks at a time for
-// the hardware to foresee, and each too long for the cache. Every step therefore fetches the next one's line. Never
-// faults, whatever the address.
+// the hardware to foresee, and each too long for the cache. Every step therefore fetches what comes up: a line of slots
+// ahead, and the operation after the next, since the next one is tried at once. Never faults, whatever the address.
 constexpr std::ptrdiff_t kSlotsPerLine = 64 / sizeof(Time);
+constexpr std::ptrdiff_t kPartsAhead = 2 * 64 / sizeof(PlannedPart);
 void Prefetch(const void* next) { __builtin_prefetch(next); }
 
 struct UnitState {
@@ -311,7 +312,7 @@ class Worklist : public Engine {
 
     for (; stream.next != stream.end; ++stream.next) {
       const PlannedOp& op = plan.ops[static_cast<std::size_t>(stream.next)];
-      Prefetch(&op + 1);
+      Prefetch(&op + 2);
       const Time host_start = host_starts[op.host_op];
       if (!IsKnown(host_start)) break;
       Time ready = previous_end;
@@ -377,7 +378,9 @@ class Worklist : public Engine {
 
   bool MeetMessages(const UnitState& unit, const Plan& plan, const PlannedOp& op, std::int32_t s, Time& start) {
     for (std::int32_t i = op.first_part; i < op.first_part + op.num_awaited; ++i) {
-      Time& arrival = slots_[unit.first_slot + static_cast<std::size_t>(plan.parts[static_cast<std::size_t>(i)].slot)];
+      const PlannedPart& part = plan.parts[static_cast<std::size_t>(i)];
+      Prefetch(&part + kPartsAhead);
+      Time& arrival = slots_[unit.first_slot + static_cast<std::size_t>(part.slot)];
       Prefetch(&arrival + kSlotsPerLine);
       if (!IsKnown(arrival)) {
         arrival = WaitedForBy(s);
@@ -442,6 +445,7 @@ class Worklist : public Engine {
     const std::int32_t first = op.first_part + op.num_awaited;
     for (std::int32_t i = first; i < first + op.num_sends; ++i) {
       const PlannedPart& part = plan.parts[static_cast<std::size_t>(i)];
+      Prefetch(&part + kPartsAhead);
       Deliver(links_[unit.first_link + static_cast<std::size_t>(part.link)], part.sequence, end + part.duration);
     }
   }

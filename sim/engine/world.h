@@ -28,6 +28,28 @@ struct Unit {
   // One entry per channel and per group of its program; groups index World::groups. -1: not used by the program.
   std::vector<Peer> peers;
   std::vector<std::int32_t> groups;
+  // Route of the messages sent on each channel, an index into World::routes, or -1; empty: none shares links.
+  std::vector<std::int32_t> routes = {};
+};
+
+// What a transfer puts on a link while it moves.
+struct LinkLoad {
+  std::int32_t link = 0;
+  // Bytes on the link for each byte of progress, above 0.
+  std::int64_t bytes = 1;
+
+  friend auto operator<=>(const LinkLoad&, const LinkLoad&) = default;
+};
+
+// How a transfer loads links that others use, as long as it makes progress (Program::op_progress, part_progress): as
+// fast as stated where it is alone, slower where its links are shared.
+struct Route {
+  // Bytes of progress per second, alone.
+  std::int64_t rate = 0;
+  // Ascending by link, each once.
+  std::vector<LinkLoad> loads = {};
+
+  friend bool operator==(const Route&, const Route&) = default;
 };
 
 struct World {
@@ -35,6 +57,11 @@ struct World {
   std::vector<Unit> units;
   // Member units of each group, ascending, each once.
   std::vector<std::vector<std::int32_t>> groups;
+  // Routes of each group's collectives by Op::pattern, or -1. Empty: none shares links.
+  std::vector<std::vector<std::int32_t>> group_routes = {};
+  std::vector<Route> routes = {};
+  // Bytes per second of each link.
+  std::vector<std::int64_t> link_capacities = {};
 };
 
 // Checks programs and wiring: both sides of every link agree on the number of messages and every message's duration;
@@ -47,6 +74,9 @@ absl::Status CheckWorld(const World& world);
 struct Folding {
   World world;                         // one unit per class, ordered by first_rank; multiplicities add up
   std::vector<std::int32_t> class_of;  // by unit of the original world
+  // By link of `world`: the first of the original world that it stands for, and how many they are.
+  std::vector<std::int32_t> first_link = {};
+  std::vector<std::int64_t> links_alike = {};
 };
 Folding Fold(const World& world);
 

@@ -26,7 +26,6 @@ using schedules::ActionKind;
 using schedules::IsForward;
 using schedules::PassCosts;
 using schedules::Schedule;
-using schedules::SendsGradient;
 
 std::size_t At(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -78,10 +77,11 @@ absl::Status CheckCosts(const Schedule& schedule, const Costs& costs) {
 class WorldOfSchedule {
  public:
   WorldOfSchedule(const Schedule& schedule, const Costs& costs) : schedule_(schedule), costs_(costs) {
-    const std::size_t messages = static_cast<std::size_t>(schedule.stages()) * At(schedule.micro_batches);
-    activations_.resize(messages);
-    gradients_.resize(messages);
-    for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) NumberMessages(rank);
+    sequences_.resize(2 * At(schedule.stages()) * At(schedule.micro_batches));
+    for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) {
+      AddRoutes(rank);
+      NumberMessages(rank);
+    }
     world_.programs.resize(At(schedule.ranks()));
     for (std::int32_t rank = 0; rank < schedule.ranks(); ++rank) {
       WriteProgram(rank);
@@ -91,26 +91,52 @@ class WorldOfSchedule {
 
   const World& world() const { return world_; }
   std::int64_t messages() const { return messages_; }
+  // Of all passes.
+  Int128 work() const { return work_; }
 
  private:
-  // Where the pass before (of the forward or backward direction) and after run, seen from an action.
-  bool StaysOnRank(std::int32_t rank, std::int32_t stage, const Action& action) const {
-    return schedule_.PlaceOf(stage, action.micro_batch).rank == rank;
-  }
+  // What the passes of one chunk in one direction receive and send: over which channel, or kNone where it stays on the
+  // rank or does not exist, and where the sequences of these messages stand, by micro-batch.
+  static constexpr std::int32_t kNone = -1;
+  struct Route {
+    std::int32_t from_channel = kNone;
+    std::int32_t to_channel = kNone;
+    std::size_t received = 0;  // in sequences_
+    std::size_t sent = 0;
+  };
+
   bool IsStage(std::int32_t stage) const { return stage >= 0 && stage < schedule_.stages(); }
-  std::int32_t& Sequence(bool forward, std::int32_t from_stage, std::int32_t micro_batch) {
-    const std::size_t at = At(from_stage) * At(schedule_.micro_batches) + At(micro_batch);
-    return forward ? activations_[at] : gradients_[at];
+
+  void AddRoutes(std::int32_t rank) {
+    first_route_.push_back(routes_.size());
+    for (std::int32_t chunk = 0; chunk < schedule_.placement.ChunksOf(rank); ++chunk) {
+      const std::int32_t stage = schedule_.StageOf(rank, chunk);
+      const std::int32_t pipeline = schedule_.placement.PipelineOf(rank, chunk);
+      const auto channel = [&](std::int32_t other) {
+        if (!IsStage(other) || schedule_.placement.PlaceOf(other, pipeline).rank == rank) return kNone;
+        return 2 * chunk + (other > stage ? 1 : 0);
+      };
+      for (const std::int32_t step : {-1, 1}) {  // backward, forward
+        const auto sequences = [&](std::int32_t from_stage) {
+          const std::size_t row = IsStage(from_stage) ? 2 * At(from_stage) + (step > 0 ? 1 : 0) : 0;
+          return row * At(schedule_.micro_batches);
+        };
+        routes_.push_back({channel(stage - step), channel(stage + step), sequences(stage - step), sequences(stage)});
+      }
+    }
+  }
+
+  std::size_t RouteOf(std::int32_t rank, const Action& action) const {
+    return first_route_[At(rank)] + 2 * At(action.chunk) + (IsForward(action.kind) ? 1 : 0);
   }
 
   // Messages of a channel are numbered in the order in which they are sent.
   void NumberMessages(std::int32_t rank) {
-    std::vector<std::int32_t> next(2 * At(schedule_.placement.ChunksOf(rank)));
+    std::vector<std::int32_t> next(routes_.size() - first_route_[At(rank)]);
     for (const Action& action : schedule_.order[At(rank)]) {
-      const bool forward = IsForward(action.kind);
-      if (!forward && !SendsGradient(action.kind)) continue;
-      Sequence(forward, schedule_.StageOf(rank, action.chunk), action.micro_batch) =
-          next[2 * At(action.chunk) + (forward ? 1 : 0)]++;
+      if (action.kind == ActionKind::kWeightGradient) continue;
+      const std::size_t route = RouteOf(rank, action);
+      sequences_[routes_[route].sent + At(action.micro_batch)] = next[route - first_route_[At(rank)]]++;
     }
   }
 
@@ -126,11 +152,11 @@ class WorldOfSchedule {
       const PassCosts& costs = costs_.Of(schedule_.StageOf(rank, chunk));
       for (int kind = 0; kind < kKinds; ++kind) AddSegment(program, CostOf(static_cast<ActionKind>(kind), costs));
     }
+    Op op;
+    op.pipeline = true;
+    op.num_segments = 1;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      Op op;
-      op.pipeline = true;
       op.first_part = static_cast<std::int32_t>(program.parts.size());
-      op.num_segments = 1;
       op.first_segment = SegmentOf(order[i]);
       AddParts(program, rank, order[i]);
       if (order[i].fused) {
@@ -138,6 +164,7 @@ class WorldOfSchedule {
         AddParts(program, rank, order[++i]);
       }
       op.num_parts = static_cast<std::int32_t>(program.parts.size()) - op.first_part;
+      work_ += program.segments[At(op.first_segment)].duration.count();
       program.ops.push_back(op);
     }
     program.update_op = static_cast<std::int32_t>(program.ops.size());
@@ -161,19 +188,14 @@ class WorldOfSchedule {
   }
 
   void AddParts(Program& program, std::int32_t rank, const Action& action) {
-    const bool forward = IsForward(action.kind);
-    if (!forward && !SendsGradient(action.kind)) return;
-    const std::int32_t stage = schedule_.StageOf(rank, action.chunk);
-    const std::int32_t before = forward ? stage - 1 : stage + 1;
-    const std::int32_t after = forward ? stage + 1 : stage - 1;
-    const auto channel = [&](std::int32_t other) { return 2 * action.chunk + (other > stage ? 1 : 0); };
-    if (IsStage(before) && !StaysOnRank(rank, before, action)) {
-      program.parts.push_back(
-          {channel(before), false, Sequence(forward, before, action.micro_batch), Time(costs_.latency)});
+    if (action.kind == ActionKind::kWeightGradient) return;
+    const Route& route = routes_[RouteOf(rank, action)];
+    const std::size_t k = At(action.micro_batch);
+    if (route.from_channel != kNone) {
+      program.parts.push_back({route.from_channel, false, sequences_[route.received + k], Time(costs_.latency)});
     }
-    if (IsStage(after) && !StaysOnRank(rank, after, action)) {
-      program.parts.push_back(
-          {channel(after), true, Sequence(forward, stage, action.micro_batch), Time(costs_.latency)});
+    if (route.to_channel != kNone) {
+      program.parts.push_back({route.to_channel, true, sequences_[route.sent + k], Time(costs_.latency)});
       ++messages_;
     }
   }
@@ -203,20 +225,19 @@ class WorldOfSchedule {
   const Costs& costs_;
   World world_;
   std::int64_t messages_ = 0;
-  // Sequence of the message that a stage sends, [stage x micro-batches + micro-batch].
-  std::vector<std::int32_t> activations_;
-  std::vector<std::int32_t> gradients_;
+  Int128 work_ = 0;
+  std::vector<Route> routes_;             // by rank, chunk and direction, backward first
+  std::vector<std::size_t> first_route_;  // [rank]
+  // Of the message that a stage sends, by stage, direction (backward first) and micro-batch.
+  std::vector<std::int32_t> sequences_;
 };
 
 // No instant lies after the sum of all durations and latencies.
-absl::Status CheckSums(const World& world, const Costs& costs, std::int64_t messages) {
-  Int128 sum = static_cast<Int128>(costs.latency) * messages;
+absl::Status CheckSums(const WorldOfSchedule& built, const Costs& costs) {
+  const Int128 sum = static_cast<Int128>(costs.latency) * built.messages() + built.work();
   Int128 memory = 0;
-  for (const Program& program : world.programs) {
+  for (const Program& program : built.world().programs) {
     memory += static_cast<Int128>(costs.memory.forward) * static_cast<std::int64_t>(program.ops.size());
-    for (const Op& op : program.ops) {
-      if (op.num_segments > 0) sum += program.segments[At(op.first_segment)].duration.count();
-    }
   }
   // The engine looks two iterations ahead.
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
@@ -292,7 +313,7 @@ absl::StatusOr<Evaluation> Evaluate(const Schedule& schedule, const Costs& costs
   ABSL_RETURN_IF_ERROR(schedules::Validate(schedule));
   ABSL_RETURN_IF_ERROR(CheckCosts(schedule, costs));
   const WorldOfSchedule built(schedule, costs);
-  ABSL_RETURN_IF_ERROR(CheckSums(built.world(), costs, built.messages()));
+  ABSL_RETURN_IF_ERROR(CheckSums(built, costs));
   engine::ReplayOptions replay_options;
   replay_options.iterations = 0;
   replay_options.nothing_follows = true;

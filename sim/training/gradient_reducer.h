@@ -26,8 +26,8 @@ class GradientReducer {
   void Wait();
 
  private:
-  engine::Op ShardStep(Stream stream, std::int32_t label, Time duration);
-  engine::Op ReplicaStep(Stream stream, std::int32_t label, Time duration);
+  engine::Op ShardStep(Stream stream, std::int32_t label, const Communication& price, double factor);
+  engine::Op ReplicaStep(Stream stream, std::int32_t label, const Communication& price, double factor);
 
   const Plan& plan_;
   ProgramWriter& writer_;

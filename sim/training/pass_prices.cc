@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "sim/training/communication.h"
 #include "sim/training/slowness.h"
 
 namespace orrery::training {
@@ -75,7 +76,9 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
       if (tp_group.ranks <= 1) continue;
       priced.is_collective = true;
       priced.time_class = engine::TimeClass::kExposedTp;
-      priced.duration = TimeFromSeconds(ExposedSeconds(operators, i, part, tp_group));
+      const Communication exposed = CommunicationOf(plan_, Exposed(operators, i, part, tp_group));
+      priced.duration = exposed.duration;
+      priced.progress = exposed.progress;
       priced.lead = TimeFromSeconds(unsynchronised * expected_slowness);
       unsynchronised = 0;
     } else {
@@ -140,22 +143,22 @@ double PassPricer::KernelSeconds(const Operator& op) const {
 
 // A collective that runs beside a GEMM shows only what that GEMM does not cover. Cut into n chunks, the first of which
 // cannot start before its data exist, the pair takes max + min / n; beside an independent kernel it takes max.
-double PassPricer::ExposedSeconds(const std::vector<Operator>& operators, std::size_t index, PassPart part,
-                                  const layout::Placement& tp_group) const {
-  if (plan_.Without(v1::CAUSE_EXPOSED_TP)) return 0;
+collectives::Price PassPricer::Exposed(const std::vector<Operator>& operators, std::size_t index, PassPart part,
+                                       const layout::Placement& tp_group) const {
+  if (plan_.Without(v1::CAUSE_EXPOSED_TP)) return {};
   const Operator& op = operators[index];
-  const double transfer = collectives_.Seconds(TypeOf(op.collective.type), op.collective.bytes, tp_group);
+  const collectives::Price transfer = collectives_.PriceOf(TypeOf(op.collective.type), op.collective.bytes, tp_group);
   if (op.collective.overlaps == 0) return transfer;
   const std::int64_t beside = static_cast<std::int64_t>(index) + op.collective.overlaps;
   ORRERY_CHECK(beside >= 0 && beside < static_cast<std::int64_t>(operators.size()));
   const Operator& neighbour = operators[static_cast<std::size_t>(beside)];
   if (!InPart(neighbour, part)) return transfer;
   const double compute = KernelSeconds(neighbour);
-  double together = std::max(transfer, compute);
+  double together = std::max(transfer.seconds, compute);
   if (plan_.run.software().tp_overlap()) {
-    together += std::min(transfer, compute) / static_cast<double>(plan_.run.software().tp_overlap_chunks());
+    together += std::min(transfer.seconds, compute) / static_cast<double>(plan_.run.software().tp_overlap_chunks());
   }
-  return together - compute;
+  return {.seconds = together - compute, .progress = std::min(transfer.progress, together - compute)};
 }
 
 }  // namespace orrery::training

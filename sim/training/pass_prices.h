@@ -23,7 +23,9 @@ struct PricedOperator {
   std::string_view name;
   engine::TimeClass time_class = engine::TimeClass::kCompute;
   Time duration;
-  // Tensor-parallel collectives: expected wait for the slowest member.
+  // Tensor-parallel collectives: the last part of the duration (Communication), and the expected wait for the slowest
+  // member.
+  Time progress;
   Time lead;
   bool is_collective = false;
   int kernels = 1;
@@ -61,8 +63,8 @@ class PassPricer {
   double KernelSeconds(const workloads::Operator& op) const;
   bool NeedsConversion(const workloads::Operator& op, const workloads::Operator* before) const;
   PricedOperator Conversion(std::int32_t layer, double slowness, double* seconds) const;
-  double ExposedSeconds(const std::vector<workloads::Operator>& operators, std::size_t index, PassPart part,
-                        const layout::Placement& tp_group) const;
+  collectives::Price Exposed(const std::vector<workloads::Operator>& operators, std::size_t index, PassPart part,
+                             const layout::Placement& tp_group) const;
 
   const Plan& plan_;
   const kernels::KernelPrices& kernels_;

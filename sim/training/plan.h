@@ -46,6 +46,8 @@ struct Plan {
     return stages[static_cast<std::size_t>(schedule.StageOf(pipeline_rank, chunk))];
   }
   std::int32_t ChunksOf(std::int32_t pipeline_rank) const { return schedule.placement.ChunksOf(pipeline_rank); }
+  // Transfers share the links of the cluster's graph.
+  bool shares_links() const { return run.simulation().network() == v1::FLOW; }
   // How messages of this schedule meet.
   v1::MessageMode message_mode() const;
   // All ranks agree on the gradient norm before any of them updates.

@@ -38,8 +38,8 @@ absl::StatusOr<schedules::PlanningCosts> PlanningCostsOf(const Plan& plan) {
     costs.memory.weight = std::max(costs.memory.weight, kept_for_weights);
   }
   for (std::int32_t rank = 0; rank < plan.pp; ++rank) {
-    for (const Time message : pricer.PricesOf({.pp = rank}).message) {
-      costs.latency = std::max(costs.latency, message.count());
+    for (const Communication& message : pricer.PricesOf({.pp = rank}).message) {
+      costs.latency = std::max(costs.latency, message.duration.count());
     }
   }
   return costs;

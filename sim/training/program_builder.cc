@@ -50,7 +50,7 @@ class Builder {
     RunSchedule();
     FinishGradients();
     Update();
-    return writer_.Take();
+    return writer_.Take(prices_.message);
   }
 
  private:
@@ -77,7 +77,7 @@ class Builder {
     return {.channel = channel,
             .is_send = is_send,
             .sequence = ends.sequence,
-            .duration = prices_.message[static_cast<std::size_t>(channel)]};
+            .duration = prices_.message[static_cast<std::size_t>(channel)].duration};
   }
 
   void BeginIteration() {
@@ -111,8 +111,8 @@ class Builder {
   void GatherPart(std::int32_t chunk) {
     const auto c = static_cast<std::size_t>(chunk);
     const std::int32_t tag = writer_.Label({.role = OpRole::kParameterGather, .chunk = chunk});
-    const Time duration = Scaled(prices_.parameter_gather[c], CommunicationFactor(v1::FORWARD));
-    Op gather = writer_.Collective(overlaps_gather() ? kDataParallel : kCompute, tag, kDataGroup, duration,
+    const Communication price = Scaled(prices_.parameter_gather[c], CommunicationFactor(v1::FORWARD));
+    Op gather = writer_.Collective(overlaps_gather() ? kDataParallel : kCompute, tag, kDataGroup, price,
                                    TimeClass::kExposedDp, TimeClass::kWaitDp);
     if (overlaps_gather()) {
       gather.waits[0] = begin_event_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/engine/program.h"
+#include "sim/training/communication.h"
 #include "sim/training/pass_prices.h"
 #include "sim/training/plan.h"
 
@@ -74,8 +75,8 @@ struct LabelledProgram {
 
 // A reduction of gradients over the ranks that share one copy of what is sharded, and of a rank's shard over replicas.
 struct ReductionPrices {
-  Time shards;
-  Time replicas;
+  Communication shards;
+  Communication replicas;
 
   friend bool operator==(const ReductionPrices&, const ReductionPrices&) = default;
 };
@@ -83,7 +84,7 @@ struct ReductionPrices {
 // ZeRO-3: parameters of one unit. `conversion` of the rank's own shard precedes the gather where they are kept in fp32.
 struct UnitPrices {
   Time conversion;
-  Time gather;
+  Communication gather;
   ReductionPrices reduction;
 
   friend bool operator==(const UnitPrices&, const UnitPrices&) = default;
@@ -95,10 +96,10 @@ struct RolePrices {
   // Tensor-parallel collectives meet the other members one by one, instead of being part of a pass.
   bool members_differ = false;
   std::vector<const PricedChunk*> chunks;
-  std::vector<Time> message;  // by channel
+  std::vector<Communication> message;  // by channel
   // Data-parallel communication by chunk: gather of updated parameters, of one of `buckets` equal parts where it
   // overlaps, else of all; reduction of the gradients of one such part. Not where units are gathered.
-  std::vector<Time> parameter_gather;
+  std::vector<Communication> parameter_gather;
   std::vector<ReductionPrices> gradient_bucket;
   std::vector<std::int32_t> buckets;
   // ZeRO-3: a layer; embedding, final norm and head.
@@ -106,10 +107,10 @@ struct RolePrices {
   UnitPrices root;
   // Reduction of tied embedding gradients between the pipeline ranks of plan.EmbeddingRanks, where this rank is one.
   bool embedding_reduction = false;
-  Time embedding_reduction_time;
-  Time norm_barrier;
+  Communication embedding_reduction_time;
+  Communication norm_barrier;
   // Reduction of a chunk's gradients over the copies of its stage; empty where there is one copy.
-  std::vector<Time> copies_reduction;
+  std::vector<Communication> copies_reduction;
   // Expected wait for the slowest rank of all, and for the last to begin.
   Time slowest_wait;
   // Between an update and the first kernel that the host issues after it.

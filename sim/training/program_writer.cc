@@ -16,6 +16,10 @@ Time Scaled(Time time, double factor) {
   return Time(std::llround(static_cast<double>(time.count()) * factor));
 }
 
+Communication Scaled(const Communication& communication, double factor) {
+  return {.duration = Scaled(communication.duration, factor), .progress = Scaled(communication.progress, factor)};
+}
+
 // With free issue one host op suffices.
 void ProgramWriter::OpenHostOp(std::int32_t waits) {
   if (!program().host_ops.empty() && !issuing_takes_time() && waits == engine::kNoEvent) return;
@@ -56,14 +60,16 @@ Op ProgramWriter::Local(Stream stream, std::int32_t tag, TimeClass time_class, T
   return op;
 }
 
-Op ProgramWriter::Collective(Stream stream, std::int32_t tag, std::int32_t group, Time duration, TimeClass transfer,
-                             TimeClass missing) {
+Op ProgramWriter::Collective(Stream stream, std::int32_t tag, std::int32_t group, const Communication& price,
+                             TimeClass transfer, TimeClass missing) {
   Op op = NewOp(OpKind::kCollective, stream, tag);
   op.issue = Issue(1);
   op.group = group;
   if (uses_.size() <= static_cast<std::size_t>(group)) uses_.resize(static_cast<std::size_t>(group) + 1);
-  op.use = uses_[static_cast<std::size_t>(group)]++;
-  op.duration = duration;
+  std::vector<Time>& uses = uses_[static_cast<std::size_t>(group)];
+  op.use = static_cast<std::int32_t>(uses.size());
+  uses.push_back(price.progress);
+  op.duration = price.duration;
   op.transfer_class = transfer;
   op.missing_class = missing;
   return op;
@@ -126,7 +132,8 @@ void ProgramWriter::AddPass(const PricedPass& pass, Stretch stretch, std::int32_
     const PricedOperator& priced = pass.operators[i];
     if (members_meet_ && priced.is_collective) {
       flush();
-      Op op = Collective(kCompute, tag, kTensorGroup, priced.duration, TimeClass::kExposedTp, TimeClass::kWaitTp);
+      Op op = Collective(kCompute, tag, kTensorGroup, {priced.duration, priced.progress}, TimeClass::kExposedTp,
+                         TimeClass::kWaitTp);
       op.lead = priced.lead;
       op.pipeline = true;
       Add(op);
@@ -193,6 +200,26 @@ std::int32_t ProgramWriter::PassSegments(const PricedPass& pass, Stretch group, 
     AddSegment({.time_class = priced.time_class, .duration = duration, .issue = issue, .tag = tag});
   }
   return entry->second;
+}
+
+LabelledProgram ProgramWriter::Take(const std::vector<Communication>& messages) {
+  const auto moves = [](const auto& prices, auto progress) {
+    return std::any_of(prices.begin(), prices.end(), [&](const auto& price) { return progress(price) > Time(); });
+  };
+  const auto of_use = [](Time progress) { return progress; };
+  if (std::any_of(uses_.begin(), uses_.end(), [&](const auto& uses) { return moves(uses, of_use); })) {
+    for (const Op& op : program().ops) {
+      const bool meets = op.kind == OpKind::kCollective;
+      program().op_progress.push_back(
+          meets ? uses_[static_cast<std::size_t>(op.group)][static_cast<std::size_t>(op.use)] : Time());
+    }
+  }
+  if (moves(messages, [](const Communication& message) { return message.progress; })) {
+    for (const Part& part : program().parts) {
+      program().part_progress.push_back(messages[static_cast<std::size_t>(part.channel)].progress);
+    }
+  }
+  return std::move(result_);
 }
 
 std::int32_t ProgramWriter::OperatorTag(std::string_view name) {

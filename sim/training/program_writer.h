@@ -22,6 +22,7 @@ namespace orrery::training {
 
 // A price under a factor of static overlap, to the nearest picosecond.
 Time Scaled(Time time, double factor);
+Communication Scaled(const Communication& communication, double factor);
 
 // What happens at the ends of a pass: events and messages before it starts; messages and an event when it ends.
 struct PassEnds {
@@ -64,8 +65,8 @@ class ProgramWriter {
   // there.
   engine::Op Mark(std::int32_t tag) { return NewOp(engine::OpKind::kLocal, kCompute, tag); }
   engine::Op Local(Stream stream, std::int32_t tag, engine::TimeClass time_class, Time duration, int kernels);
-  engine::Op Collective(Stream stream, std::int32_t tag, std::int32_t group, Time duration, engine::TimeClass transfer,
-                        engine::TimeClass missing);
+  engine::Op Collective(Stream stream, std::int32_t tag, std::int32_t group, const Communication& price,
+                        engine::TimeClass transfer, engine::TimeClass missing);
   engine::Op Exchange(std::int32_t tag, const std::vector<engine::Part>& batch);
 
   // Returns the operation's index.
@@ -76,7 +77,8 @@ class ProgramWriter {
   // stage without layers) is a mark.
   void AddPass(const PricedPass& pass, Stretch stretch, std::int32_t tag, double factor, const PassEnds& ends);
 
-  LabelledProgram Take() { return std::move(result_); }
+  // The program. `messages`: prices by channel.
+  LabelledProgram Take(const std::vector<Communication>& messages);
 
  private:
   engine::Op NewOp(engine::OpKind kind, Stream stream, std::int32_t tag);
@@ -93,7 +95,7 @@ class ProgramWriter {
   const bool operators_apart_;
   const bool members_meet_;
   LabelledProgram result_;
-  std::vector<std::int32_t> uses_;  // by group slot
+  std::vector<std::vector<Time>> uses_;  // by group slot and use: progress
   // First of the segments that operations of one stretch share.
   std::map<std::tuple<const PricedPass*, std::size_t, std::size_t, double, int>, std::int32_t> segments_;
 };

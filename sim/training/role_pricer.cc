@@ -89,30 +89,31 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
     Coordinates receiver = at;
     sender.pp = from;
     receiver.pp = to;
-    double seconds = collectives_.MessageSeconds(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver));
+    collectives::Price price =
+        collectives_.MessagePrice(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver));
     if (scattered) {
-      seconds += collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
-                                      plan_.layout.PlacementOf(GroupAxis::kTp, receiver));
+      price.seconds += collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
+                                            plan_.layout.PlacementOf(GroupAxis::kTp, receiver));
     }
-    return TimeFromSeconds(seconds);
+    return CommunicationOf(plan_, price);
   };
   for (std::size_t i = 0; i < channels.size(); ++i) {
     prices.message[i] = channels[i].is_send ? between(at.pp, channels[i].peer) : between(channels[i].peer, at.pp);
   }
 }
 
-Time SpecPricer::DataParallelTime(const Coordinates& at, CollectiveType type, std::int64_t bytes,
-                                  GroupAxis axis) const {
-  if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return Time();
-  return TimeFromSeconds(collectives_.Seconds(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
+Communication SpecPricer::DataParallel(const Coordinates& at, CollectiveType type, std::int64_t bytes,
+                                       GroupAxis axis) const {
+  if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return {};
+  return CommunicationOf(plan_, collectives_.PriceOf(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
 }
 
 // Where ranks shard, each reduces its own part; copies of that part are then made equal.
 ReductionPrices SpecPricer::PriceReduction(const Coordinates& at, std::int64_t bytes) const {
   const CollectiveType type =
       plan_.run.parallelism().zero_stage() > 0 ? CollectiveType::kReduceScatter : CollectiveType::kAllReduce;
-  return {.shards = DataParallelTime(at, type, bytes, GroupAxis::kShard),
-          .replicas = DataParallelTime(at, CollectiveType::kAllReduce, plan_.ShardOf(bytes), GroupAxis::kReplica)};
+  return {.shards = DataParallel(at, type, bytes, GroupAxis::kShard),
+          .replicas = DataParallel(at, CollectiveType::kAllReduce, plan_.ShardOf(bytes), GroupAxis::kReplica)};
 }
 
 // The converted shard is read in fp32 and written in 16 bit, by one kernel: a unit's parameters lie side by side.
@@ -125,7 +126,7 @@ UnitPrices SpecPricer::PriceUnit(const Coordinates& at, const workloads::ChunkSh
     const double seconds = pricer_.ConversionSeconds(plan_.ShardOf(parameters), 1);
     unit.conversion = TimeFromSeconds(seconds * slowness_.Of(plan_.layout.RankOf(at)));
   }
-  unit.gather = DataParallelTime(at, CollectiveType::kAllGather, parameters * bytes, GroupAxis::kShard);
+  unit.gather = DataParallel(at, CollectiveType::kAllGather, parameters * bytes, GroupAxis::kShard);
   unit.reduction = PriceReduction(at, parameters * BytesOf(training.gradient_type()));
   return unit;
 }
@@ -144,11 +145,12 @@ void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) co
     prices.gradient_bucket.push_back(
         PriceReduction(at, parameters * BytesOf(run.training().gradient_type()) / buckets));
     const std::int32_t parts = run.software().parameter_gather() == v1::OVERLAPPED ? buckets : 1;
-    prices.parameter_gather.push_back(DataParallelTime(
+    prices.parameter_gather.push_back(DataParallel(
         at, CollectiveType::kAllGather, parameters * BytesOf(run.training().precision()) / parts, GroupAxis::kShard));
   }
   constexpr std::int64_t kNormBytes = 4;  // one fp32
-  prices.norm_barrier = DataParallelTime(at, CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
+  prices.norm_barrier = DataParallel(at, CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
+  prices.norm_barrier.progress = Time();  // so few bytes slow nobody
 }
 
 // Copies of a stage are replicas of each other: what a rank reduced with its shard group is made equal among them.
@@ -159,10 +161,11 @@ void SpecPricer::PriceCopiesReduction(const Coordinates& at, RolePrices& prices)
                                    BytesOf(plan_.run.training().gradient_type());
     const Placement holders =
         plan_.layout.PlacementOf(plan_.HoldersOf(plan_.schedule.StageOf(prices.pipeline_rank, chunk)), at);
-    prices.copies_reduction.push_back(plan_.Without(v1::CAUSE_EXPOSED_DP)
-                                          ? Time()
-                                          : TimeFromSeconds(collectives_.Seconds(
-                                                CollectiveType::kAllReduce, Bytes(plan_.ShardOf(gradients)), holders)));
+    prices.copies_reduction.push_back(
+        plan_.Without(v1::CAUSE_EXPOSED_DP)
+            ? Communication()
+            : CommunicationOf(
+                  plan_, collectives_.PriceOf(CollectiveType::kAllReduce, Bytes(plan_.ShardOf(gradients)), holders)));
   }
 }
 
@@ -173,8 +176,8 @@ void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& pric
   if (!prices.embedding_reduction || plan_.Without(v1::CAUSE_EXPOSED_PP)) return;
   const std::int64_t table =
       workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() * BytesOf(run.training().gradient_type());
-  prices.embedding_reduction_time = TimeFromSeconds(
-      collectives_.Seconds(CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(ranks, at)));
+  prices.embedding_reduction_time = CommunicationOf(
+      plan_, collectives_.PriceOf(CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(ranks, at)));
 }
 
 void SpecPricer::PriceUpdate(const Coordinates& at, RolePrices& prices) const {

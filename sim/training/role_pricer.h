@@ -47,8 +47,8 @@ class SpecPricer final : public RolePricer {
   void PriceDataParallel(const layout::Coordinates& at, RolePrices& prices) const;
   UnitPrices PriceUnit(const layout::Coordinates& at, const workloads::ChunkShape& shape) const;
   ReductionPrices PriceReduction(const layout::Coordinates& at, std::int64_t bytes) const;
-  Time DataParallelTime(const layout::Coordinates& at, collectives::CollectiveType type, std::int64_t bytes,
-                        layout::GroupAxis axis) const;
+  Communication DataParallel(const layout::Coordinates& at, collectives::CollectiveType type, std::int64_t bytes,
+                             layout::GroupAxis axis) const;
   void PriceCopiesReduction(const layout::Coordinates& at, RolePrices& prices) const;
   void PriceEmbeddingReduction(const layout::Coordinates& at, RolePrices& prices) const;
   void PriceUpdate(const layout::Coordinates& at, RolePrices& prices) const;

@@ -1,14 +1,19 @@
 #include "sim/training/simulate.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "sim/network/shared_transfers.h"
 #include "sim/training/model_states.h"
+#include "sim/training/shared_links.h"
 #include "sim/training/unused_settings.h"
 #include "topology/cluster_graph.h"
+#include "topology/routes.h"
 
 namespace orrery::training {
 namespace {
@@ -17,20 +22,19 @@ using engine::TimeClass;
 
 std::size_t Index(TimeClass time_class) { return static_cast<std::size_t>(time_class); }
 
-// The engine's world, folded where something may be alike; `unit_of` maps units of the built world to units replayed.
-struct Replayable {
-  engine::World world;
-  std::vector<std::int32_t> unit_of;  // empty: the identity
+// The engine's world, folded where something may be alike; else each stands for itself.
+engine::Folding Refine(const TrainingWorld& built) {
+  if (built.refinable) return engine::Fold(built.world);
+  engine::Folding same{.world = built.world, .class_of = std::vector<std::int32_t>(built.world.units.size())};
+  std::iota(same.class_of.begin(), same.class_of.end(), 0);
+  same.first_link.resize(built.world.link_capacities.size());
+  std::iota(same.first_link.begin(), same.first_link.end(), 0);
+  same.links_alike.assign(built.world.link_capacities.size(), 1);
+  return same;
+}
 
-  std::size_t UnitOf(std::size_t built_unit) const {
-    return unit_of.empty() ? built_unit : static_cast<std::size_t>(unit_of[built_unit]);
-  }
-};
-
-Replayable Refine(const TrainingWorld& built) {
-  if (!built.refinable) return {.world = built.world, .unit_of = {}};
-  engine::Folding folding = engine::Fold(built.world);
-  return {.world = std::move(folding.world), .unit_of = std::move(folding.class_of)};
+std::size_t ReplayedUnit(const engine::Folding& replayed, std::size_t built_unit) {
+  return static_cast<std::size_t>(replayed.class_of[built_unit]);
 }
 
 // --- Steps of the story, in order ------------------------------------------------------------------------------------
@@ -48,8 +52,8 @@ absl::Status CountFlops(const Plan& plan, Result& result) {
   return absl::OkStatus();
 }
 
-void AccountTime(const Plan& plan, const TrainingWorld& built, const Replayable& replayed, const engine::Replay& replay,
-                 Result& result) {
+void AccountTime(const Plan& plan, const TrainingWorld& built, const engine::Folding& replayed,
+                 const engine::Replay& replay, Result& result) {
   result.iteration_time = replay.window_end - replay.window_begin;
   result.first_iteration_time = replay.iteration_ends.front();
   result.window_begin = replay.window_begin;
@@ -57,7 +61,7 @@ void AccountTime(const Plan& plan, const TrainingWorld& built, const Replayable&
   // By the units that were built: a class of alike units may span pipeline ranks.
   for (std::size_t i = 0; i < built.world.units.size(); ++i) {
     const engine::Unit& unit = built.world.units[i];
-    const engine::UnitResult& account = replay.units[replayed.UnitOf(i)];
+    const engine::UnitResult& account = replay.units[ReplayedUnit(replayed, i)];
     const std::int64_t pp = plan.layout.CoordinatesOf(unit.first_rank).pp;
     PipelineRankResult& rank = result.pipeline_ranks[static_cast<std::size_t>(pp)];
     rank.ranks += unit.multiplicity;
@@ -109,11 +113,11 @@ void AccountMemory(const Plan& plan, const PricedWorld& priced, Result& result) 
   if (!result.Fits()) result.warnings.push_back("does not fit in device memory: timed as if it did");
 }
 
-void CollectTraces(const Plan& plan, const TrainingWorld& built, const Replayable& replayed,
+void CollectTraces(const Plan& plan, const TrainingWorld& built, const engine::Folding& replayed,
                    const SimulateOptions& options, const engine::Replay& replay, Result& result) {
   for (const std::int64_t rank : options.traced_ranks) {
     const std::size_t unit = built.UnitOf(plan, rank);
-    const auto replayed_unit = static_cast<std::int32_t>(replayed.UnitOf(unit));
+    const auto replayed_unit = static_cast<std::int32_t>(ReplayedUnit(replayed, unit));
     const auto program = static_cast<std::size_t>(built.world.units[unit].program);
     TracedRank traced{.rank = rank,
                       .pipeline_rank = static_cast<std::int32_t>(plan.layout.CoordinatesOf(rank).pp),
@@ -127,7 +131,7 @@ void CollectTraces(const Plan& plan, const TrainingWorld& built, const Replayabl
   }
 }
 
-engine::ReplayOptions OptionsOf(const Plan& plan, const TrainingWorld& built, const Replayable& replayed,
+engine::ReplayOptions OptionsOf(const Plan& plan, const TrainingWorld& built, const engine::Folding& replayed,
                                 const SimulateOptions& options) {
   engine::ReplayOptions replay;
   replay.engine = plan.run.simulation().engine() == v1::EVENT_QUEUE ? engine::EngineKind::kEventQueue
@@ -135,7 +139,7 @@ engine::ReplayOptions OptionsOf(const Plan& plan, const TrainingWorld& built, co
   replay.iterations = static_cast<int>(plan.run.simulation().iterations());
   std::set<std::int32_t> traced;
   for (const std::int64_t rank : options.traced_ranks) {
-    traced.insert(static_cast<std::int32_t>(replayed.UnitOf(built.UnitOf(plan, rank))));
+    traced.insert(static_cast<std::int32_t>(ReplayedUnit(replayed, built.UnitOf(plan, rank))));
   }
   replay.traced_units.assign(traced.begin(), traced.end());
   return replay;
@@ -190,6 +194,13 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
   SpecPricer pricer(plan, kernels, collectives);
   auto priced = std::make_shared<PricedWorld>();
   ABSL_ASSIGN_OR_RETURN(priced->built, BuildWorld(plan, pricer));
+  if (plan.shares_links()) {
+    ABSL_ASSIGN_OR_RETURN(topology::Topology topology, topology::Topology::Build(plan.run.cluster()));
+    const auto kept = std::make_shared<const topology::Topology>(std::move(topology));
+    ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(*kept));
+    ABSL_RETURN_IF_ERROR(ShareLinks(plan, routes, collectives, &priced->built));
+    priced->topology = kept;
+  }
   for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
   return priced;
 }
@@ -202,10 +213,18 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   ABSL_RETURN_IF_ERROR(CountFlops(*plan, result));
   ABSL_ASSIGN_OR_RETURN(const std::shared_ptr<const PricedWorld> world, PriceWorld(*plan));
   const TrainingWorld& built = world->built;
-  const Replayable replayed = Refine(built);
-  ABSL_ASSIGN_OR_RETURN(const engine::Replay replay,
-                        engine::Run(replayed.world, OptionsOf(*plan, built, replayed, options)));
+  const engine::Folding replayed = Refine(built);
+  engine::ReplayOptions replay_options = OptionsOf(*plan, built, replayed, options);
+  std::optional<network::SharedTransfers> transfers;
+  if (plan->shares_links()) {
+    ABSL_ASSIGN_OR_RETURN(transfers, network::SharedTransfers::Make(replayed.world));
+    replay_options.transfers = &*transfers;
+  }
+  ABSL_ASSIGN_OR_RETURN(const engine::Replay replay, engine::Run(replayed.world, replay_options));
   result.world = world;
+  if (transfers.has_value()) {
+    result.links = BusiestLinks(built, replayed, *world->topology, *transfers, options.report_links);
+  }
   AccountTime(*plan, built, replayed, replay, result);
   AccountMemory(*plan, *world, result);
   for (std::string& unused : UnusedSettings(run)) result.warnings.push_back(std::move(unused));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,10 @@
 #include "sim/engine/replay.h"
 #include "sim/memory/ledger.h"
 #include "sim/training/by_action.h"
+#include "sim/training/link_report.h"
 #include "sim/training/program_builder.h"
 #include "sim/training/world_builder.h"
+#include "topology/topology.h"
 
 namespace orrery::training {
 
@@ -53,6 +56,8 @@ using StageFootprints = ByAction<memory::PassFootprint>;
 
 struct PricedWorld {
   TrainingWorld built;
+  // Where transfers share links: whose ids the world's links have.
+  std::shared_ptr<const topology::Topology> topology = nullptr;
   std::vector<StageFootprints> footprints;  // by stage
 };
 
@@ -82,6 +87,8 @@ struct Result {
   std::int64_t memory_capacity = 0;
   std::vector<std::string> warnings;
   std::vector<TracedRank> traces;
+  // Where transfers share links.
+  std::optional<LinkSummary> links;
   std::uint64_t timeline_hash = 0;
   // About the simulator itself.
   std::int64_t ranks_simulated = 0;
@@ -103,7 +110,9 @@ struct Result {
 
 struct SimulateOptions {
   // Ranks whose timeline is returned.
-  std::vector<std::int64_t> traced_ranks;
+  std::vector<std::int64_t> traced_ranks = {};
+  // Busiest links that are reported where transfers share links.
+  std::size_t report_links = 0;
 };
 
 // `run` must be resolved. INVALID_ARGUMENT where the schedule does not exist for its parameters; FAILED_PRECONDITION

@@ -22,6 +22,11 @@ bool TensorRanksAlike(const Plan& plan) {
   return plan.run.cluster().node().gpus() % plan.tp == 0 || plan.layout.IsRegular();
 }
 
+// Whether other transfers may use the links of a tensor-parallel group: it does not fill its nodes.
+bool TensorLinksShared(const Plan& plan) {
+  return plan.shares_links() && plan.tp % plan.run.cluster().node().gpus() != 0;
+}
+
 std::vector<Block> Singletons(std::int64_t size) {
   std::vector<Block> blocks;
   for (std::int64_t i = 0; i < size; ++i) blocks.push_back({.first = i, .count = 1});
@@ -53,7 +58,9 @@ class WorldBuilder {
 
  private:
   void ChooseBlocks() {
-    const bool fold = plan_.run.simulation().fold() == v1::ON && !slowness_.sampled();
+    const bool fold_at_all = plan_.run.simulation().fold() == v1::ON && !slowness_.sampled();
+    // Links tell ranks apart: the engine's refinement finds which are alike.
+    const bool fold = fold_at_all && !plan_.shares_links();
     std::set<std::int64_t> named_tp;
     std::set<std::int64_t> named_places;
     std::set<std::int64_t> named_shards;
@@ -70,8 +77,10 @@ class WorldBuilder {
     built_.tp_blocks = blocks(fold && TensorRanksAlike(plan_), named_tp, plan_.tp);
     built_.place_blocks = blocks(regular, named_places, plan_.shard_ranks);
     built_.shard_blocks = blocks(regular, named_shards, plan_.replicas());
-    built_.refinable = fold && built_.tp_blocks.size() * built_.place_blocks.size() * built_.shard_blocks.size() > 1;
-    members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_));
+    built_.refinable =
+        fold_at_all && built_.tp_blocks.size() * built_.place_blocks.size() * built_.shard_blocks.size() > 1;
+    members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_) ||
+                                       TensorLinksShared(plan_));
   }
 
   absl::Status AddUnits() {

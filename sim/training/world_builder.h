@@ -35,6 +35,8 @@ struct TrainingWorld {
   std::vector<ProgramLabels> labels;  // by program
   // Every coordinate stands alone, and some may yet be alike.
   bool refinable = false;
+  // Where transfers share links: by link of the world, the topology's.
+  std::vector<std::int32_t> links = {};
 
   std::size_t UnitOf(const Plan& plan, std::int64_t rank) const;
 };

@@ -28,9 +28,9 @@ TEST(Utf8Test, ReadsCharactersOfOneToFourBytes) {
 
 // RFC 3629, sections 3 and 4: overlong forms, surrogates, beyond U+10FFFF, a continuation alone, a character cut off.
 TEST(Utf8Test, RefusesWhatTheStandardDoes) {
-  for (const char* text : {"", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF", "\xED\xA0\x80",
-                           "\xED\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xC3", "\xE2\x82",
-                           "\xF0\x9F\x98", "\xC3z"}) {
+  for (const char* text :
+       {"", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF", "\xED\xA0\x80", "\xED\xBF\xBF",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\xC3z"}) {
     EXPECT_EQ(FirstCharacter(text).bytes, 0U) << text;
   }
 }

@@ -1,4 +1,5 @@
 // `orrery schedule optimize`: answers derived by hand, what it writes, what it refuses.
+#include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -15,7 +16,7 @@ using ::testing::Not;
 
 using ScheduleOptimizeTest = CliTest;
 
-// p = 2, m = 4, F = I = W = 1: each rank works 12, the last one not before 1. With 2 M_B ZB-H1 gets there, by its
+// p = 2, m = 4, F = I = W = 1: each rank works 12, the last one not before 1. With 2 M ZB-H1 gets there, by its
 // closed form: 12 + (p-1)(F+I-W) = 13.
 TEST_F(ScheduleOptimizeTest, ProvesASmallLoopOptimal) {
   const Outcome outcome = Orrery("schedule optimize --ranks 2 --microbatches 4 --placement loop --memory-limit 2");
@@ -23,7 +24,7 @@ TEST_F(ScheduleOptimizeTest, ProvesASmallLoopOptimal) {
   EXPECT_THAT(outcome.out, HasSubstr("makespan 13, loop"));
   EXPECT_THAT(outcome.out, HasSubstr("lower bound 13: proven optimal of all orders on a loop"));
   EXPECT_THAT(outcome.out, HasSubstr("zb-h1"));
-  EXPECT_THAT(outcome.out, HasSubstr("at most 2 M_B on a rank, limit 2"));
+  EXPECT_THAT(outcome.out, HasSubstr("at most 2 M on a rank, limit 2"));
 }
 
 // Two stages of half the cost per rank: the last rank can begin after half a F. 12.5 is the least, and is reached.
@@ -37,6 +38,10 @@ TEST_F(ScheduleOptimizeTest, TakesTheBetterPlacement) {
   EXPECT_EQ(json["search"]["optimal"], true);
   EXPECT_EQ(json["search"]["interrupted"], false);
   EXPECT_LE(json["search"]["peak_memory"], 4);
+  // In one unit, which the limit has as well.
+  double peak = 0;
+  for (const nlohmann::json& rank : json["ranks"]) peak = std::max(peak, rank["peak_memory"].get<double>());
+  EXPECT_EQ(json["search"]["peak_memory"].get<double>(), peak);
   EXPECT_EQ(json["makespan"], 12.5);
   EXPECT_EQ(json["schedule"]["order"].size(), 2U);
 }
@@ -82,7 +87,7 @@ TEST_F(ScheduleOptimizeTest, RefusesAndSaysWhatIsAllowed) {
   };
   EXPECT_THAT(refused("--objective spam"), HasSubstr("allowed: makespan or span (did you mean 'span'?)"));
   EXPECT_THAT(refused("--placement wave"), HasSubstr("allowed: loop or v or all"));
-  EXPECT_THAT(refused("--memory-limit 0.5"), HasSubstr("allowed: at least 1"));
+  EXPECT_THAT(refused("--memory-limit 0.5"), HasSubstr("allowed: a number of at least 1"));
   EXPECT_THAT(refused("--costs F=1,B=2"), HasSubstr("I and W in place of B"));
   EXPECT_THAT(refused("--costs block=3"), HasSubstr("no fused blocks"));
   EXPECT_THAT(refused("--costs F=9000000000 --ranks 64 --microbatches 512"), HasSubstr("a larger unit of time"));

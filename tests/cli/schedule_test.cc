@@ -109,6 +109,7 @@ TEST_F(ScheduleCliTest, ADeadlockIsAnAnswerThatNamesTheCycle) {
 TEST_F(ScheduleCliTest, BadInput) {
   const std::string table = File("table.csv", "0F0,0X0\n");
   const std::string good = File("good.csv", "0F0,0I0,0W0\n");
+  const std::string three = File("three.csv", "stage,F,I,W\n0,1,1,1\n1,1,1,1\n2,1,1,1\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"show 2f2b", "no schedule is called \"2f2b\""},
       {"show zbv", "zb-v"},
@@ -125,7 +126,14 @@ TEST_F(ScheduleCliTest, BadInput) {
       {"show 1f1b --chunks 2", "1f1b: chunks = 2"},
       {"show 1f1b --memory-limit 3", "1f1b plans by no limit"},
       {"show zb-auto --memory-limit 0.3", "--memory-limit 0.3; allowed"},
-      {"show zb-auto --memory-limit 0.5", "--memory-limit 0.5: zb-auto"},
+      {"show zb-auto --memory-limit 0.5", "--memory-limit 0.5; allowed: a number of at least 1, in M (the activations"},
+      {"show zb-v-greedy --memory-limit 1",
+       "--memory-limit 1: zb-v-greedy: the smallest memory limit that works is 4 ("},
+      {"show zb-1p --memory-limit 3", "--memory-limit 3: zb-1p: has a memory limit of its own, allowed: none, or 4 ("},
+      {"show zb-auto --costs F=9000000000", "add up to more than 2305843009.213693951; allowed: at most that"},
+      {"show 1f1b --costs F=9000000000", "add up to more than 2305843009.213693951; allowed: at most that"},
+      {"eval " + good + " --costs F=9000000000", "add up to more than 2305843009.213693951; allowed: at most that"},
+      {"show zb-auto --stage-costs " + three, "--stage-costs: 3 stages; allowed: 4, those of zb-auto"},
       {"show gpipe --microbatches 100000000", "micro_batches = 100000000"},
       {"show 1f1b -o /no/such/folder/x", "/no/such/folder/x"},
       {"eval /no/such.csv", "/no/such.csv"},
@@ -136,6 +144,69 @@ TEST_F(ScheduleCliTest, BadInput) {
     EXPECT_EQ(outcome.out, "") << arguments;
     EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
   }
+}
+
+TEST_F(ScheduleCliTest, NoOptionIsEmpty) {
+  for (const std::string arguments :
+       {"optimize --memory-limit", "optimize --objective", "optimize --placement", "optimize --ranks",
+        "optimize --effort", "show zb-auto --memory-limit", "show 1f1b --costs", "show 1f1b --stage-costs",
+        "show 1f1b --format", "show 1f1b --output", "show 1f1b --chunks", "show", "eval", "list --output"}) {
+    const Outcome outcome = Orrery("schedule " + arguments + " ''");
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err, "") << arguments;
+  }
+  EXPECT_THAT(Orrery("schedule optimize --memory-limit ''").err, HasSubstr("--memory-limit: must not be empty"));
+}
+
+// ESC [ 3 1 m colours a terminal, and a line break feigns a message.
+TEST_F(ScheduleCliTest, NamesCannotSteerTheTerminal) {
+  const std::string name = "\"$(printf 'x\\033[31m\\ny')\"";
+  const std::string table = File("bad.csv", "0F0,\x1b[31m\n");
+  for (const std::string& arguments :
+       {"show " + name, "show 1f1b --format " + name, "show 1f1b --costs " + name, "show 1f1b --ranks " + name,
+        "show 1f1b --stage-costs " + name, "show 1f1b --output /no/such/" + name, "show zb-auto --memory-limit " + name,
+        "show 1f1b --costs F=" + name, "eval " + name, "eval " + table, "optimize --placement " + name,
+        "optimize --objective " + name}) {
+    const Outcome outcome = Orrery("schedule " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr("\\x1b[31m")) << arguments;
+    EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << arguments;
+    if (arguments.find("--ranks") == std::string::npos) {
+      EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << arguments;
+    }
+  }
+  File("t\x1b[31m.csv", "0F0,0B0\n");
+  const Outcome shown = Orrery("schedule eval \"" + Path("t").string() + "$(printf '\\033[31m').csv\"");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("t\\x1b[31m.csv: p = 1, m = 1"));
+}
+
+// What every rank holds, in M: the last column of the closed forms at F = I = W, of schedules whose W follows its I at
+// once where they split at all. p = 4, m = 8.
+TEST_F(ScheduleCliTest, MemoryIsInMicroBatchesOfARank) {
+  const struct {
+    const char* arguments;
+    double peak;                                       // of rank 0
+  } cases[] = {{"1f1b", 4},                            // p
+               {"zb-v", 4},                            // p
+               {"interleaved-1f1b --chunks 2", 5.5},   // ((v-1)N + 2p - 1) / v, N = p
+               {"interleaved-1f1b --chunks 4", 4.75},  //
+               {"looped-bfs --chunks 2", 8},           // m
+               {"seq1f1b --slices 2", 2.5},            // (p - 1 + s) / s
+               {"dualpipe-v", 4.5},                    // p + 1/2
+               {"dualpipe", 5},                        // p + 1, of either copy
+               {"v-auto --memory-limit 3", 3},         // the limit
+               {"zb-v-greedy --memory-limit 4.2", 4},  // the limit, which is too little for one chunk more
+               {"zb-auto --memory-limit 4.75", 4.5}};  // in halves
+  for (const auto& [arguments, peak] : cases) {
+    const Outcome outcome = Orrery(std::string("schedule show --json --microbatches 8 ") + arguments);
+    ASSERT_EQ(outcome.code, 0) << arguments << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["ranks"][0]["peak_memory"].get<double>(), peak) << arguments;
+  }
+  const Outcome text = Orrery("schedule show zb-v");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("peak 4 M on rank 0"), HasSubstr("peak activations  peak M\n"),
+                              HasSubstr("M: activations of one micro-batch on a rank, 2 forward passes\n")));
 }
 
 TEST_F(ScheduleCliTest, ValidateSchedules) {

@@ -92,7 +92,15 @@ TEST_F(SweepCliTest, BadInput) {
       {"--vary tp=1 --resume", "--output"},
       {"--list /no/such/file.csv", "/no/such/file.csv"},
       {"--list " + File("empty.csv", "tp\n"), "has no row"},
-      {"--vary tp=1 -o /no/such/folder/rows.csv", "/no/such/folder/rows.csv"},
+      {"--vary tp=1 -o /no/such/folder/rows.csv", "/no/such/folder/rows.csv: no such file or directory"},
+      {"--vary tp=1 -o " + Path("").string(), ": is a directory; expected a file"},
+      {"--vary tp=1 -o /dev/full", "/dev/full: cannot write it: No space left on device"},
+      {"--vary ''", "--vary: must not be empty"},
+      {"--vary tp=1 --set ''", "--set: must not be empty"},
+      {"--vary tp=1 --spec-path ''", "--spec-path: must not be empty"},
+      {"--vary tp=1 --list ''", "--list: must not be empty"},
+      {"--vary tp=1 -o ''", "--output: must not be empty"},
+      {"--vary tp=1 --top ''", "--top"},
       {"--list " + File("one.csv", "tp\n1\n") + " -o " + Path("one.csv").string(), "is read by this command"}};
   for (const auto& [arguments, message] : cases) {
     const Outcome outcome = Orrery(Sweep(arguments));
@@ -101,6 +109,26 @@ TEST_F(SweepCliTest, BadInput) {
     EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
   }
   EXPECT_EQ(Orrery("sweep /no/such/spec.txtpb --vary tp=1").code, 2);
+}
+
+// ESC [ 3 1 m colours a terminal, and a line break feigns a message. A value that is legal stands as it is in the rows.
+TEST_F(SweepCliTest, NamesCannotSteerTheTerminal) {
+  const std::string name = "\"$(printf 'x\\033[31m\\ny=1')\"";
+  const std::string value = "\"$(printf 'x\\033[31m')\"";
+  const std::string list = File("list.csv", "\"x\x1b[31m\ny\"\n1\n");
+  for (const std::string& arguments :
+       {"--vary " + name, "--vary tp=1 -o /no/such/" + name, "--vary microbatches=" + value, "--vary schedule=" + value,
+        "--list " + list, "--list /no/such/" + name}) {
+    const Outcome outcome = Orrery(Sweep(arguments));
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr("x\\x1b[31m")) << arguments;
+    EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << arguments;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << arguments;
+  }
+  const Outcome outcome = Orrery(Sweep("--vary \"name='$(printf 'a\\033[31m')'\""));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("a\\x1b[31m"));
+  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
 }
 
 // However much of the file is left, a resumed sweep ends with the same bytes.

@@ -261,9 +261,11 @@ void CollectNumbers(const Descriptor* type, const std::string& path,
 // Every number of the schema at 0, -1 and the largest of its type, and the reals at infinity and NaN: out of its range,
 // the message names field and range; within, nothing breaks.
 TEST(BadInputTest, EveryNumberAtItsExtremes) {
-  const absl::StatusOr<LoadedRun> loaded = LoadGood({"perturbation.slow_gpus={rank: 1 factor: 2}",
-                                                     "software.overlap_rules={axis: DP pass: FORWARD micro_batches: "
-                                                     "FIRST compute_factor: 1 communication_factor: 1}"});
+  const absl::StatusOr<LoadedRun> loaded =
+      LoadGood({"perturbation.slow_gpus={rank: 1 factor: 2}", "simulation.network=FLOW",
+                "perturbation.link={device: \"nic:0\" capacity: 1}",
+                "software.overlap_rules={axis: DP pass: FORWARD micro_batches: "
+                "FIRST compute_factor: 1 communication_factor: 1}"});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   v1::Run run = loaded->run;
   v1::Cluster* cluster = run.mutable_cluster();

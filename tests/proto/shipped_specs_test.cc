@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "orrery/v1/nccl.pb.h"
 #include "proto/loader.h"
 
 namespace orrery::spec {
@@ -30,6 +31,8 @@ TEST(ShippedSpecsTest, EveryPresetIsComplete) {
   LoadAll<v1::Accelerator>("accelerators");
   LoadAll<v1::Cluster>("clusters");
   LoadAll<v1::Model>("models");
+  LoadAll<v1::NcclTimes>("nccl_times");
+  LoadAll<v1::NcclVersion>("nccl");
   LoadAll<v1::Profile>("profiles");
   LoadAll<v1::Software>("software");
 }

@@ -145,7 +145,7 @@ TEST(LoopFamiliesTest, RefusalsNameValueAndAllowedRange) {
   EXPECT_THAT(Refusal("grouped-1f1b", {5, 2, 8, 6}),
               HasSubstr("group_size = 6, allowed: 3 (half of the ranks) to ranks (5)"));
   EXPECT_THAT(Refusal("1f1b-v", {2, 1, 4}), HasSubstr("chunks = 1, allowed: 2"));
-  EXPECT_THAT(Refusal("hanayo", {2, 3, 4}), HasSubstr("chunks = 3, allowed: even numbers"));
+  EXPECT_THAT(Refusal("hanayo", {2, 3, 4}), HasSubstr("chunks = 3 (virtual_stages), allowed: even numbers from 2"));
   Parameters sliced{2, 1, 4};
   sliced.slices = 0;
   EXPECT_THAT(Refusal("seq1f1b", sliced), HasSubstr("slices = 0, allowed: 1 to 65536 with ranks = 2 and"));

@@ -73,6 +73,7 @@ TEST(TableTest, ParseIsTheInverseOfLine) {
     Row unfitting = OkRow({"2", ""}, 1.0 / 3);
     unfitting.status = Status::kDoesNotFit;
     unfitting.reason = "it, is \"large\"";
+    unfitting.figures.fits = false;
     for (const Row& row : {OkRow({"1", "{a: \"b\", c: 1}"}, 1e300), unfitting, RefusedRow({"-1", "1e5"}, "a; b"),
                            RefusedRow({"-0", "1.50"}, "\xff"), RefusedRow({"99999999999999999999", "\xff"}, "")}) {
       const std::string line = table.Line(row);
@@ -144,6 +145,26 @@ TEST_P(ReadRowsTest, AnotherSweepIsRefused) {
     EXPECT_EQ(Read("pp" + header_.substr(2) + one_).first, -1);
     EXPECT_EQ(Read("something else").first, -1);
   }
+}
+
+// By hand: another status, another truth value, a reason too many, a number written another way. A number of the form
+// that a sweep writes is believed.
+TEST_P(ReadRowsTest, EditedRowsAreRefusedWhereASweepWouldNotWriteThem) {
+  const auto edited = [&](const std::string& from, const std::string& to) {
+    std::string row = one_;
+    const std::size_t at = row.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return Read(header_ + row.replace(at, from.size(), to)).first;
+  };
+  EXPECT_EQ(edited("ok", "does_not_fit"), -1);
+  EXPECT_EQ(edited("true", "false"), -1);
+  EXPECT_EQ(edited("true", "yes"), -1);
+  EXPECT_EQ(edited("0.25", "0.250"), -1);
+  EXPECT_EQ(edited("0.25", "x"), -1);
+  if (GetParam() == Format::kCsv) {
+    EXPECT_EQ(edited("ok,,", "ok,why,"), -1);
+  }
+  EXPECT_EQ(edited("0.25", "0.35"), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ReadRowsTest, ::testing::Values(Format::kCsv, Format::kJson));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "sim/engine/program.h"
 
 namespace orrery::engine::testing {
@@ -342,5 +343,55 @@ class Generator {
 }  // namespace
 
 World RandomWorld(std::uint64_t seed) { return Generator(seed).Generate(); }
+
+void ShareLinks(std::uint64_t seed, std::int64_t capacity_factor, World* world) {
+  constexpr std::int64_t kBytePerPicosecond = 1'000'000'000'000;
+  const Folding folding = Fold(*world);
+  const auto class_of = [&](std::int32_t unit) {
+    return static_cast<std::uint64_t>(folding.class_of[static_cast<std::size_t>(unit)]);
+  };
+  // A number from 0 to `count` - 1 for what has these two names.
+  const auto draw = [seed](std::uint64_t a, std::uint64_t b, std::uint64_t count) {
+    return static_cast<std::int64_t>(HashCombine(HashCombine(HashCombine(seed, a), b), count) % count);
+  };
+  const auto route_named = [&](std::uint64_t a, std::uint64_t b) {
+    return Route{.rate = (1 + draw(a, b, 4)) * kBytePerPicosecond / 4};
+  };
+  for (Program& program : world->programs) {
+    for (const Op& op : program.ops) program.op_progress.push_back(op.duration - op.duration / 3);
+    for (const Part& part : program.parts) program.part_progress.push_back(part.duration - part.duration / 3);
+  }
+  // Link 0 joins all; behind it every unit's way out, and then every unit's way in.
+  const auto units = static_cast<std::int32_t>(world->units.size());
+  world->link_capacities = {(2 + draw(0, 0, 5)) * capacity_factor * kBytePerPicosecond};
+  for (std::uint64_t way = 0; way < 2; ++way) {
+    for (std::int32_t u = 0; u < units; ++u) {
+      world->link_capacities.push_back((1 + draw(class_of(u), way, 3)) * capacity_factor * kBytePerPicosecond / 2);
+    }
+  }
+  for (std::size_t g = 0; g < world->groups.size(); ++g) {
+    std::uint64_t name = 1000;
+    for (const std::int32_t member : world->groups[g]) name = std::min(name, class_of(member));
+    Route route = route_named(name, world->groups[g].size());
+    if (draw(name, 7, 2) == 0) route.loads.push_back({0, 1 + draw(name, 8, 3)});
+    for (const std::int32_t member : world->groups[g]) route.loads.push_back({1 + member, 1 + draw(name, 9, 2)});
+    world->group_routes.push_back({static_cast<std::int32_t>(world->routes.size())});
+    world->routes.push_back(std::move(route));
+  }
+  for (std::int32_t u = 0; u < units; ++u) {
+    Unit& unit = world->units[static_cast<std::size_t>(u)];
+    for (std::size_t channel = 0; channel < unit.peers.size(); ++channel) {
+      const std::uint64_t name = 100 + class_of(u);
+      unit.routes.push_back(-1);
+      if (unit.peers[channel].unit < 0 || draw(name, channel, 4) == 0) continue;
+      Route route = route_named(name, channel);
+      if (draw(name, 50 + channel, 3) == 0) route.loads.push_back({0, 1});
+      route.loads.push_back({1 + u, 1 + draw(name, 60 + channel, 3)});
+      route.loads.push_back({1 + units + unit.peers[channel].unit, 1});
+      unit.routes.back() = static_cast<std::int32_t>(world->routes.size());
+      world->routes.push_back(std::move(route));
+    }
+  }
+}
 
 }  // namespace orrery::engine::testing

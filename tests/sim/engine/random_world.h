@@ -14,6 +14,10 @@ namespace orrery::engine::testing {
 // one unit is then made different.
 World RandomWorld(std::uint64_t seed);
 
+// Gives groups and messages routes over links of their own, and over links that several share; alike for what folding
+// takes for alike, so that it still finds classes. `capacity_factor` widens every link.
+void ShareLinks(std::uint64_t seed, std::int64_t capacity_factor, World* world);
+
 }  // namespace orrery::engine::testing
 
 #endif  // ORRERY_TESTS_SIM_ENGINE_RANDOM_WORLD_H_

@@ -64,27 +64,27 @@ RolePrices ConstantPricer::PricesOf(const layout::Coordinates& at) {
   for (std::int32_t chunk = 0; chunk < plan_.ChunksOf(prices.pipeline_rank); ++chunk) {
     const auto stage = static_cast<std::size_t>(plan_.schedule.StageOf(prices.pipeline_rank, chunk));
     prices.chunks.push_back(&Chunk(stage, slowness));
-    prices.parameter_gather.push_back(Time(costs_.gather));
-    prices.gradient_bucket.push_back({.shards = Time(costs_.reduction), .replicas = Time(costs_.replica_reduction)});
+    prices.parameter_gather.push_back({Time(costs_.gather)});
+    prices.gradient_bucket.push_back({.shards = {Time(costs_.reduction)}, .replicas = {Time(costs_.replica_reduction)}});
     prices.buckets.push_back(
         std::min(costs_.buckets, std::max(1, static_cast<std::int32_t>(plan_.stages[stage].layers))));
   }
-  const Time replicas(costs_.replica_reduction);
+  const Communication replicas{Time(costs_.replica_reduction)};
   prices.layer = {.conversion = Time(std::llround(static_cast<double>(costs_.layer_conversion) * slowness)),
-                  .gather = Time(costs_.layer_gather),
-                  .reduction = {.shards = Time(costs_.layer_reduction), .replicas = replicas}};
+                  .gather = {Time(costs_.layer_gather)},
+                  .reduction = {.shards = {Time(costs_.layer_reduction)}, .replicas = replicas}};
   prices.root = {.conversion = Time(),
-                 .gather = Time(costs_.root_gather),
-                 .reduction = {.shards = Time(costs_.root_reduction), .replicas = replicas}};
+                 .gather = {Time(costs_.root_gather)},
+                 .reduction = {.shards = {Time(costs_.root_reduction)}, .replicas = replicas}};
   prices.step_overhead = Time(costs_.step_overhead);
-  prices.message.assign(plan_.links.channels[static_cast<std::size_t>(at.pp)].size(), Time(costs_.message));
+  prices.message.assign(plan_.links.channels[static_cast<std::size_t>(at.pp)].size(), {Time(costs_.message)});
   const std::vector<std::int32_t> embedding = plan_.EmbeddingRanks();
   prices.embedding_reduction = std::binary_search(embedding.begin(), embedding.end(), prices.pipeline_rank);
   if (plan_.copies() > 1) {
-    prices.copies_reduction.assign(prices.chunks.size(), Time(costs_.copies_reduction));
+    prices.copies_reduction.assign(prices.chunks.size(), {Time(costs_.copies_reduction)});
   }
-  prices.embedding_reduction_time = Time(costs_.embedding_reduction);
-  prices.norm_barrier = Time(costs_.norm_barrier);
+  prices.embedding_reduction_time = {Time(costs_.embedding_reduction)};
+  prices.norm_barrier = {Time(costs_.norm_barrier)};
   prices.slowest_wait = Time(costs_.slowest_wait);
   prices.optimizer = Time(costs_.optimizer);
   return prices;

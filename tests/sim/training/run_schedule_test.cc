@@ -46,6 +46,8 @@ TEST(RunSchedule, FamiliesWithAFixedNumberOfStagesSetIt) {
   EXPECT_EQ(RunWith("zb-v").parallelism().virtual_stages(), 2);
   EXPECT_EQ(RunWith("zb-h1").parallelism().virtual_stages(), 1);
   EXPECT_EQ(RunWith("looped-bfs").parallelism().virtual_stages(), 1);
+  EXPECT_EQ(RunWith("hanayo").parallelism().virtual_stages(), 2);
+  EXPECT_TRUE(ScheduleProblems(RunWith("hanayo")).empty());
   EXPECT_EQ(RunWith("looped-bfs", {"parallelism.virtual_stages=3"}).parallelism().virtual_stages(), 3);
 }
 
@@ -57,7 +59,11 @@ TEST(RunSchedule, WhatIsNotLegalIsRefused) {
   EXPECT_THAT(ProblemOf(RunWith("dualpipe", {"software.split_message_mode=BLOCKING"})),
               HasSubstr("has 2 stages on a rank"));
   EXPECT_THAT(ProblemOf(RunWith("seq1f1b")), HasSubstr("not modelled in training runs"));
-  EXPECT_THAT(ProblemOf(RunWith("zb-1p", {"schedule.memory_limit=3"})), HasSubstr("zb-auto takes any limit"));
+  EXPECT_THAT(ProblemOf(RunWith("hanayo", {"parallelism.virtual_stages=1"})),
+              HasSubstr("hanayo: chunks = 1 (virtual_stages), allowed: even numbers from 2"));
+  EXPECT_THAT(
+      ProblemOf(RunWith("zb-1p", {"schedule.memory_limit=3"})),
+      HasSubstr("zb-1p: has a memory limit of its own, allowed: none, or 4 (1 x ranks) micro-batches; zb-auto"));
   EXPECT_THAT(ProblemOf(RunWith("zb-v-greedy", {"schedule.memory_limit=1"})),
               HasSubstr("schedule.memory_limit: found 1, within which zb-v-greedy has no order; allowed: at least 4"));
   EXPECT_THAT(ProblemOf(RunWith("table")), HasSubstr("found \"table\" without one"));

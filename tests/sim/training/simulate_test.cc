@@ -353,7 +353,7 @@ TEST(Messages, WholeActivationFromEveryTensorParallelRank) {
     const collectives::CollectivePrices collectives(graph, run.cluster().accelerator().profile().collective());
     SpecPricer pricer(plan, kernels, collectives);
     const Time message =
-        pricer.PricesOf({.tp = 1}).message[static_cast<std::size_t>(plan.links.IndexOf(0, {1, true, true}))];
+        pricer.PricesOf({.tp = 1}).message[static_cast<std::size_t>(plan.links.IndexOf(0, {1, true, true}))].duration;
     return std::pair(message, TimeFromSeconds(collectives.MessageSeconds(Bytes(bytes), 1, 9)));
   };
   const v1::Run run = SmallRun();

@@ -34,6 +34,9 @@ TEST(UnusedSettings, EachIsNamedWithItsReason) {
               ElementsAre("parallelism.shard_ranks with zero_stage 0 plays no part"));
   EXPECT_THAT(Unused({"model.rotary_fraction=0.5"}),
               ElementsAre("model.rotary_fraction without positions ROTARY plays no part"));
+  EXPECT_THAT(Unused({"schedule.name=gpipe", "schedule.pipelines=2"}),
+              ElementsAre("schedule.pipelines with gpipe plays no part"));
+  EXPECT_THAT(Unused({"schedule.name=chimera", "schedule.pipelines=2"}), IsEmpty());
 }
 
 // A reduction beside every backward pass has no use for a rule about the last ones, and the other way round.

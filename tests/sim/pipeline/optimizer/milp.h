@@ -156,14 +156,15 @@ struct CbcAnswer {
   bool closed = false;
   std::int64_t makespan = 0;  // best found
 };
-// nullopt: no answer within the limit.
-inline std::optional<CbcAnswer> RunCbc(const OptimizeRequest& request, int seconds, const std::string& folder) {
+// Limited in nodes of its tree, not in time, so that a loaded machine gives the same answer. nullopt: no answer within
+// the limit.
+inline std::optional<CbcAnswer> RunCbc(const OptimizeRequest& request, int nodes, const std::string& folder) {
   const std::string problem = folder + "/problem.lp";
   const std::string solution = folder + "/solution.txt";
   std::ofstream(problem) << Milp(request).Text();
   std::remove(solution.c_str());
   const std::string command =
-      absl::StrCat("cbc ", problem, " -cuts off sec ", seconds, " solve solution ", solution, " > /dev/null 2>&1");
+      absl::StrCat("cbc ", problem, " -cuts off maxNodes ", nodes, " solve solution ", solution, " > /dev/null 2>&1");
   if (std::system(command.c_str()) != 0) return std::nullopt;  // NOLINT(cert-env33-c): a fixed command
   std::ifstream in(solution);
   std::string line;

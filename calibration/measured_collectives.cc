@@ -1,0 +1,175 @@
+#include "calibration/measured_collectives.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "calibration/measured.h"
+#include "google/protobuf/text_format.h"
+
+namespace orrery::calibration {
+namespace {
+
+namespace nccl = collectives::nccl;
+
+constexpr char kFile[] = "record/collective_systems.txtpb";
+constexpr double kMicro = 1e-6;
+constexpr double kLongest = 1e12;  // microseconds
+constexpr std::int64_t kMostRanks = 1 << 24;
+constexpr char kUnstated[] = "unstated";
+
+absl::StatusOr<v1::CollectiveRecord> LoadSystems(const std::vector<std::string>& spec_path) {
+  for (const std::string& folder : spec_path) {
+    const std::filesystem::path file = std::filesystem::path(folder) / kFile;
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) continue;
+    constexpr std::int64_t kLargest = 1 << 20;  // bytes
+    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file.string(), kLargest));
+    v1::CollectiveRecord record;
+    if (google::protobuf::TextFormat::ParseFromString(text, &record)) return record;
+    return absl::InvalidArgumentError(absl::StrCat(file.string(), ": not an orrery.v1.CollectiveRecord"));
+  }
+  return absl::NotFoundError(absl::StrCat("no folder of the spec path has ", kFile));
+}
+
+// The number behind NAME= in free text; 0 where there is none.
+std::int64_t Setting(std::string_view text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  if (at == std::string_view::npos) return 0;
+  std::int64_t value = 0;
+  std::from_chars(text.data() + at + name.size(), text.data() + text.size(), value);
+  return value;
+}
+
+// The protocol that a source says it forced: "forced Ring/Simple". Unspecified where it says nothing of the kind.
+absl::StatusOr<v1::NcclProtocol> ForcedProtocol(std::string_view source) {
+  constexpr std::string_view kForced = "forced ";
+  const std::size_t at = source.find(kForced);
+  if (at == std::string_view::npos) return v1::NCCL_PROTOCOL_UNSPECIFIED;
+  const std::string_view what = source.substr(at + kForced.size());
+  const std::string_view pair = what.substr(0, what.find_first_of(" )"));
+  const std::size_t slash = pair.find('/');
+  if (slash == std::string_view::npos) return v1::NCCL_PROTOCOL_UNSPECIFIED;
+  return nccl::ProtocolOfName(pair.substr(slash + 1));
+}
+
+// A tuning that changes what the library does beyond its choice, or the network under it.
+absl::Status CheckTuning(std::string_view tuning) {
+  for (const char* known : {"", "default", "tuned", "sharp", "efa"}) {
+    if (tuning == known) return absl::OkStatus();
+  }
+  if (tuning == "vm") return absl::UnimplementedError("a network as virtual machines see it");
+  if (tuning == "tcpx") return absl::UnimplementedError("GPUDirect-TCPX");
+  return absl::UnimplementedError(absl::StrCat("tuning ", std::string(tuning)));
+}
+
+}  // namespace
+
+absl::Status CheckCollectiveColumns(const CsvTable& table) {
+  for (const char* column : {"hardware", "nodes", "gpus", "collective", "bytes", "time_us"}) {
+    ABSL_RETURN_IF_ERROR(table.Column(column).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CollectiveRecord> CollectiveRecord::Load(const spec::LoadOptions& options) {
+  CollectiveRecord record;
+  ABSL_ASSIGN_OR_RETURN(nccl::Library library, nccl::Library::Load(options));
+  record.library_ = std::make_unique<nccl::Library>(std::move(library));
+  ABSL_ASSIGN_OR_RETURN(record.record_, LoadSystems(options.spec_path));
+  for (const v1::CollectiveSystem& system : record.record_.system()) {
+    v1::Cluster& cluster = record.clusters_[system.cluster()];
+    if (!cluster.has_node()) ABSL_RETURN_IF_ERROR(spec::LoadPreset(system.cluster(), options, &cluster));
+  }
+  return record;
+}
+
+const v1::CollectiveSystem* CollectiveRecord::SystemOf(std::string_view hardware, std::string_view network) const {
+  const v1::CollectiveSystem* best = nullptr;
+  std::size_t longest = 0;
+  for (const v1::CollectiveSystem& system : record_.system()) {
+    const bool fits = system.network().empty() ||
+                      std::any_of(system.network().begin(), system.network().end(), [&](const std::string& word) {
+                        return network.find(word) != std::string_view::npos;
+                      });
+    if (!fits) continue;
+    for (const std::string& name : system.hardware()) {
+      // One that asks for a network goes before one of the same name that does not.
+      const std::size_t length = 2 * name.size() + (system.network().empty() ? 0 : 1);
+      if (!hardware.starts_with(name) || length <= longest) continue;
+      best = &system;
+      longest = length;
+    }
+  }
+  return best;
+}
+
+absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table, const CsvRow& row) const {
+  const auto cell = [&](std::string_view column) { return Cell(table, row, column); };
+  MeasuredCollective measured;
+  measured.line = row.line;
+  measured.source = cell("source");
+  measured.hardware = cell("hardware");
+  measured.use = cell("use");
+  ABSL_ASSIGN_OR_RETURN(measured.bytes, PositiveInteger(table, row, "bytes", std::int64_t{1} << 50));
+  ABSL_ASSIGN_OR_RETURN(const double time, PositiveNumber(table, row, "time_us", 0, kLongest));
+  measured.seconds = time * kMicro;
+  ABSL_ASSIGN_OR_RETURN(measured.ranks, PositiveInteger(table, row, "gpus", kMostRanks));
+  ABSL_ASSIGN_OR_RETURN(std::int64_t nodes, PositiveInteger(table, row, "nodes", kMostRanks));
+  const v1::CollectiveSystem* const system = SystemOf(measured.hardware, cell("network"));
+  if (system == nullptr) return absl::UnimplementedError(absl::StrCat("hardware ", measured.hardware));
+  const absl::StatusOr<nccl::Operation> operation = nccl::OperationOf(cell("collective"));
+  if (!operation.ok()) return absl::UnimplementedError(operation.status().message());
+  measured.operation = *operation;
+  measured.split =
+      absl::StrCat(measured.source, "|", measured.hardware, "|", measured.ranks, "|", nccl::OperationName(*operation));
+  ABSL_RETURN_IF_ERROR(CheckTuning(cell("tuning")));
+
+  v1::Cluster cluster = clusters_.at(system->cluster());
+  measured.assumptions.push_back(absl::StrCat("cluster = ", system->cluster()));
+  if (system->nics() > 0) cluster.mutable_node()->set_nics(system->nics());
+  if (system->nic_bandwidth() > 0) cluster.mutable_node()->mutable_nic()->set_bandwidth(system->nic_bandwidth());
+  if (system->hosts_per_node() > 0) nodes = (nodes + system->hosts_per_node() - 1) / system->hosts_per_node();
+  if (nodes > measured.ranks || (measured.ranks + nodes - 1) / nodes > cluster.node().gpus()) {
+    return absl::InvalidArgumentError(absl::StrCat(table.name(), ":", row.line, ": gpus: ", measured.ranks, " on ",
+                                                   nodes, " nodes; allowed: 1 to ", cluster.node().gpus(), " a node"));
+  }
+  ABSL_ASSIGN_OR_RETURN(measured.communicator,
+                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, measured.ranks, nodes)));
+
+  std::string version(cell("nccl_version"));
+  if (version.empty() || version == kUnstated) {
+    version = system->nccl_version();
+    measured.assumptions.push_back(absl::StrCat("nccl_version = ", version));
+  }
+  ABSL_ASSIGN_OR_RETURN(measured.version, library_->Version(version));
+  ABSL_ASSIGN_OR_RETURN(measured.options.forced.algorithm, nccl::AlgorithmOf(cell("algorithm")));
+  if (measured.options.forced.algorithm != v1::NCCL_ALGORITHM_UNSPECIFIED) {
+    ABSL_ASSIGN_OR_RETURN(measured.options.forced.protocol, ForcedProtocol(cell("source")));
+  }
+  measured.options.sharp = cell("tuning") == "sharp";
+  measured.options.channels.min = Setting(cell("network"), "MIN_CTAS=");
+  const std::string_view harness = cell("harness");
+  if (harness == "python") {
+    measured.host_seconds = record_.python_overhead();
+    measured.assumptions.push_back(absl::StrCat("host overhead = ", record_.python_overhead() / kMicro, " us"));
+  } else if (nodes == 1 && (harness.empty() || harness == "nccl-tests")) {
+    measured.issue_seconds = record_.issue_per_gpu() * static_cast<double>(measured.ranks);
+    measured.assumptions.push_back("one process issues for all GPUs of the node");
+  }
+  return measured;
+}
+
+absl::StatusOr<double> PredictCollective(const MeasuredCollective& row, const v1::NcclTimes& times,
+                                         nccl::Price* price) {
+  const nccl::Model model(row.communicator, *row.version, times, row.options);
+  ABSL_ASSIGN_OR_RETURN(const nccl::Price found, model.PriceOf(row.operation, row.bytes));
+  if (price != nullptr) *price = found;
+  return std::max(SecondsFromTime(found.total()) + row.host_seconds, row.issue_seconds);
+}
+
+}  // namespace orrery::calibration

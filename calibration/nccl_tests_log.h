@@ -1,0 +1,43 @@
+// The output of nccl-tests (all_reduce_perf and the like): a table among whatever else a terminal shows.
+//
+// Lines of the table begin with a whole number and end in two groups of time (us), algbw, busbw (GB/s) and #wrong,
+// out-of-place and in-place; "N/A" where nothing was checked. Everything else is skipped but for what names the
+// program, ranks, hosts, GPUs per process and the library's version. Prefixes of launchers and markup are no hindrance.
+#ifndef ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
+#define ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sim/collectives/nccl/tuner.h"
+
+namespace orrery::calibration {
+
+struct NcclTestsRow {
+  int line = 0;
+  std::int64_t bytes = 0;
+  double out_of_place = 0;  // seconds
+  double in_place = 0;
+};
+
+struct NcclTestsLog {
+  std::optional<collectives::nccl::Operation> operation;  // where the log names the program
+  std::int64_t ranks = 0;                                 // listed; 0: none
+  std::int64_t hosts = 0;
+  std::int64_t gpus_per_process = 1;
+  std::string version;  // of NCCL; empty: not printed
+  std::vector<NcclTestsRow> rows;
+  int skipped = 0;                    // lines that are no rows
+  std::vector<std::string> problems;  // "line 7: ...": rows that are no measurement, left out
+};
+
+// INVALID_ARGUMENT where no row is left; the message has the first problem, if any.
+absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::string_view name);
+
+}  // namespace orrery::calibration
+
+#endif  // ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_

@@ -1,0 +1,76 @@
+#include "cli/calibrate_collectives.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "calibration/collective_import.h"
+#include "cli/environment.h"
+#include "cli/output.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr std::int64_t kLargestTable = 256 << 20;  // bytes
+
+std::string CommandOf(const CalibrateImportArguments& arguments) {
+  std::string command = "orrery calibrate import";
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&command, " ", option, " ", value);
+  };
+  add("--collectives-csv", std::filesystem::path(arguments.collectives_csv).filename().string());
+  add("--nccl-tests", std::filesystem::path(arguments.nccl_tests).filename().string());
+  add("--cluster", arguments.cluster);
+  add("--collective", arguments.collective);
+  add("--nccl-version", arguments.nccl_version);
+  add("--base", arguments.base);
+  add("-o", arguments.output);
+  return command;
+}
+
+absl::StatusOr<calibration::CollectiveImport> Import(const CalibrateImportArguments& arguments) {
+  const spec::LoadOptions load = LoadOptionsOf(arguments.spec_path, {});
+  const std::string& file = arguments.nccl_tests.empty() ? arguments.collectives_csv : arguments.nccl_tests;
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kLargestTable));
+  if (arguments.nccl_tests.empty()) {
+    ABSL_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Parse(text, file));
+    return calibration::ImportCollectiveTable(table, arguments.base, load);
+  }
+  ABSL_ASSIGN_OR_RETURN(const calibration::NcclTestsLog log, calibration::ParseNcclTestsLog(text, file));
+  return calibration::ImportNcclTests(log, file,
+                                      {.cluster = arguments.cluster,
+                                       .version = arguments.nccl_version,
+                                       .operation = arguments.collective,
+                                       .base = arguments.base},
+                                      load);
+}
+
+}  // namespace
+
+bool IsOfCollectives(const CalibrateImportArguments& arguments) {
+  return !arguments.collectives_csv.empty() || !arguments.nccl_tests.empty();
+}
+
+absl::StatusOr<bool> ImportCollectives(const CalibrateImportArguments& arguments) {
+  const bool both = !arguments.collectives_csv.empty() && !arguments.nccl_tests.empty();
+  if (both || !arguments.gemm_csv.empty() || !arguments.attention_csv.empty()) {
+    return absl::InvalidArgumentError(
+        "--collectives-csv, --nccl-tests: one of them alone; kernels are fitted by a call of their own");
+  }
+  if (!arguments.nccl_tests.empty() && arguments.cluster.empty()) {
+    return absl::InvalidArgumentError(
+        "--nccl-tests: the log does not say what was measured; required: --cluster PRESET");
+  }
+  ABSL_ASSIGN_OR_RETURN(const calibration::CollectiveImport import, Import(arguments));
+  if (!arguments.output.empty()) {
+    ABSL_RETURN_IF_ERROR(Write(calibration::ImportedTimesText(import, CommandOf(arguments)), arguments.output));
+  }
+  ABSL_RETURN_IF_ERROR(Write(
+      arguments.json ? calibration::CollectiveImportJson(import) : calibration::CollectiveImportText(import), ""));
+  constexpr double kWorstMedian = 0.3;
+  return import.fit.fitted.median <= kWorstMedian;
+}
+
+}  // namespace orrery::cli

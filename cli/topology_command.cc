@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "cli/commands.h"
+#include "cli/environment.h"
+#include "cli/output.h"
+#include "proto/loader.h"
+#include "reports/topology_picture.h"
+#include "reports/topology_report.h"
+#include "topology/import/import.h"
+#include "topology/problems.h"
+#include "topology/routes.h"
+#include "topology/summary.h"
+#include "topology/topology.h"
+
+namespace orrery::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using topology::Topology;
+
+constexpr std::int64_t kLargestImport = 64 << 20;  // bytes
+
+struct NamedTopology {
+  std::string name;
+  Topology topology;
+};
+
+absl::StatusOr<NamedTopology> TopologyOf(const ClusterArguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (arguments.nodes.has_value()) overrides.push_back(absl::StrCat("nodes=", *arguments.nodes));
+  absl::StatusOr<Topology> topology = absl::UnknownError("not built");
+  ABSL_ASSIGN_OR_RETURN(
+      const v1::Cluster cluster,
+      spec::LoadCluster(arguments.name, LoadOptionsOf(arguments.spec_path, overrides), [&](const v1::Cluster& checked) {
+        topology = Topology::Build(checked);
+        return topology::ProblemsOf(topology.status());
+      }));
+  ABSL_RETURN_IF_ERROR(topology.status());
+  if (arguments.nodes.has_value() && topology->is_free_form()) {
+    return absl::InvalidArgumentError("--nodes: the cluster is given device by device; allowed: without it");
+  }
+  return NamedTopology{cluster.name().empty() ? arguments.name : cluster.name(), *std::move(topology)};
+}
+
+absl::StatusOr<std::string> Shown(const TopologyShowArguments& arguments) {
+  const std::vector<std::string> formats = {"text", "json", "dot", "svg"};
+  if (std::find(formats.begin(), formats.end(), arguments.format) == formats.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("--format ", arguments.format,
+                                                   ": no such format; allowed: ", absl::StrJoin(formats, ", "),
+                                                   DidYouMean(arguments.format, formats)));
+  }
+  if (arguments.json && arguments.format != "text" && arguments.format != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--json with --format ", arguments.format, "; allowed: one of the two"));
+  }
+  ABSL_ASSIGN_OR_RETURN(const NamedTopology named, TopologyOf(arguments.cluster));
+  const auto& [name, topology] = named;
+  if (arguments.format == "dot") return reports::TopologyDot(name, topology);
+  if (arguments.format == "svg") return reports::TopologySvg(name, topology);
+  const topology::Summary summary = topology::Summarise(topology);
+  if (arguments.json || arguments.format == "json") return reports::TopologyJson(name, topology, summary);
+  return absl::StrCat(reports::TopologyText(name, topology, summary), "\n", reports::TopologySketch(topology));
+}
+
+absl::StatusOr<std::int64_t> GpuNamed(const Topology& topology, const char* option, const std::string& name) {
+  const absl::StatusOr<topology::DeviceId> device = topology.Find(name);
+  if (!device.ok()) return absl::InvalidArgumentError(absl::StrCat(option, ": ", device.status().message()));
+  if (topology.device(*device).kind != topology::DeviceKind::kGpu) {
+    return absl::InvalidArgumentError(absl::StrCat(option, " ", name, ": a ",
+                                                   topology::NameOf(topology.device(*device).kind),
+                                                   "; allowed: a GPU, gpu:0 to gpu:", topology.gpus() - 1));
+  }
+  return topology.GpuNumber(*device);
+}
+
+absl::StatusOr<std::string> Routed(const TopologyRouteArguments& arguments) {
+  ABSL_ASSIGN_OR_RETURN(const NamedTopology named, TopologyOf(arguments.cluster));
+  const Topology& topology = named.topology;
+  reports::RouteQuestion question{.from = 0, .to = 0, .flow = arguments.flow};
+  ABSL_ASSIGN_OR_RETURN(question.from, GpuNamed(topology, "--from", arguments.from));
+  ABSL_ASSIGN_OR_RETURN(question.to, GpuNamed(topology, "--to", arguments.to));
+  topology::RouteOptions options;
+  options.pxn = arguments.pxn;
+  ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(topology, options));
+  return arguments.json ? reports::RouteJson(routes, question) : reports::RouteText(routes, question);
+}
+
+absl::Status ReadInto(const std::string& path, std::optional<topology::ImportFile>* file) {
+  if (path.empty()) return absl::OkStatus();
+  ABSL_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kLargestImport));
+  *file = topology::ImportFile{path, std::move(text)};
+  return absl::OkStatus();
+}
+
+// The call that gives the same cluster.
+std::string CommandOf(const TopologyImportArguments& arguments) {
+  std::string command = "orrery topology import";
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&command, " ", option, " ", value);
+  };
+  add("--nccl-xml", arguments.nccl_xml);
+  add("--nvidia-smi", arguments.nvidia_smi);
+  add("--ibnetdiscover", arguments.ibnetdiscover);
+  add("--nccl-graph", arguments.nccl_graph);
+  add("--accelerator", arguments.accelerator);
+  add("--like", arguments.like);
+  add("--nodes", arguments.nodes.has_value() ? absl::StrCat(*arguments.nodes) : "");
+  for (const std::string& host : arguments.gpu_hosts) add("--gpu-hosts", host);
+  add("-o", arguments.output);
+  return command;
+}
+
+std::string ImportJson(const topology::ImportResult& result, const std::string& text) {
+  Json json = {{"regular", result.irregularity.empty()},
+               {"nodes", result.cluster.nodes()},
+               {"hosts", result.hosts},
+               {"other_hosts", result.other_hosts},
+               {"assumptions", result.findings.assumptions()},
+               {"warnings", result.findings.Warnings()},
+               {"notes", result.findings.notes()},
+               {"nccl_graphs", result.graphs},
+               {"cluster", text}};
+  if (!result.irregularity.empty()) json["irregularity"] = result.irregularity;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status ImportAndWrite(const TopologyImportArguments& arguments) {
+  const std::vector<std::string> inputs = {arguments.nccl_xml, arguments.nvidia_smi, arguments.ibnetdiscover,
+                                           arguments.nccl_graph};
+  ABSL_RETURN_IF_ERROR(CheckNotRead("--output", arguments.output, inputs));
+  topology::ImportOptions options;
+  ABSL_RETURN_IF_ERROR(ReadInto(arguments.nccl_xml, &options.nccl_xml));
+  ABSL_RETURN_IF_ERROR(ReadInto(arguments.nvidia_smi, &options.nvidia_smi));
+  ABSL_RETURN_IF_ERROR(ReadInto(arguments.ibnetdiscover, &options.ibnetdiscover));
+  ABSL_RETURN_IF_ERROR(ReadInto(arguments.nccl_graph, &options.nccl_graph));
+  options.accelerator = arguments.accelerator;
+  options.like = arguments.like;
+  options.nodes = arguments.nodes;
+  options.gpu_hosts = arguments.gpu_hosts;
+  options.load = LoadOptionsOf(arguments.spec_path, {});
+  options.command = CommandOf(arguments);
+  ABSL_ASSIGN_OR_RETURN(const topology::ImportResult result, topology::Import(options));
+  for (const std::string& warning : result.findings.Warnings()) Warn(warning);
+  const std::string text = topology::ImportedText(options, result);
+  if (!arguments.json) return Write(text, arguments.output);
+  // The report on standard output; the cluster in its file, where one is named.
+  if (!arguments.output.empty()) ABSL_RETURN_IF_ERROR(Write(text, arguments.output));
+  return Write(ImportJson(result, text), "");
+}
+
+}  // namespace
+
+int TopologyShow(const TopologyShowArguments& arguments) {
+  if (const absl::Status read = CheckNotRead("--output", arguments.output, {arguments.cluster.name}); !read.ok())
+    return Fail(read);
+  const absl::StatusOr<std::string> text = Shown(arguments);
+  if (!text.ok()) return Fail(text.status());
+  const absl::Status written = Write(*text, arguments.output);
+  return written.ok() ? kDone : Fail(written);
+}
+
+int TopologyRoute(const TopologyRouteArguments& arguments) {
+  if (const absl::Status read = CheckNotRead("--output", arguments.output, {arguments.cluster.name}); !read.ok())
+    return Fail(read);
+  const absl::StatusOr<std::string> text = Routed(arguments);
+  if (!text.ok()) return Fail(text.status());
+  const absl::Status written = Write(*text, arguments.output);
+  return written.ok() ? kDone : Fail(written);
+}
+
+int TopologyImport(const TopologyImportArguments& arguments) {
+  const absl::Status imported = ImportAndWrite(arguments);
+  return imported.ok() ? kDone : Fail(imported);
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,121 @@
+#include "proto/cluster_loader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+#include "proto/defaults.h"
+#include "proto/loader.h"
+#include "proto/overrides.h"
+#include "proto/rules.h"
+#include "proto/spec_file.h"
+#include "proto/text_reader.h"
+
+namespace orrery::spec {
+namespace {
+
+// What a graph stands for need not be there.
+void ExcuseReplaced(const v1::Cluster& cluster, Diagnostics* diagnostics) {
+  if (!cluster.has_graph()) return;
+  if (!cluster.has_nodes()) diagnostics->MarkBad("nodes");
+  if (!cluster.has_node()) diagnostics->MarkBad("node");
+  if (!cluster.has_fabric()) diagnostics->MarkBad("fabric");
+  if (!cluster.has_accelerator()) diagnostics->MarkBad("accelerator");
+}
+
+bool IsFile(const std::string& name) {
+  std::error_code error;
+  return name.find('/') != std::string::npos || name.ends_with(".txtpb") ||
+         std::filesystem::is_regular_file(name, error);
+}
+
+// The preset that a user means: exactly that name, or with "-" for "_", or the only one that begins with it and "-".
+std::string PresetMeant(const std::string& name, const std::vector<std::string>& presets) {
+  const auto is_preset = [&](const std::string& one) {
+    return std::find(presets.begin(), presets.end(), one) != presets.end();
+  };
+  std::string dashed = name;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  if (is_preset(name) || is_preset(dashed)) return is_preset(name) ? name : dashed;
+  std::vector<std::string> longer;
+  for (const std::string& preset : presets) {
+    if (preset.starts_with(dashed + "-")) longer.push_back(preset);
+  }
+  return longer.size() == 1 ? longer.front() : name;
+}
+
+void ReadOverrides(const LoadOptions& options, PresetExpander* expander, v1::Cluster* cluster, Origins* origins,
+                   Diagnostics* diagnostics) {
+  const std::vector<Override> overrides = ParseOverrides(options.overrides, diagnostics);
+  for (const Override& parsed : overrides) {
+    if (!parsed.has_index()) ApplyOverride(parsed, cluster, origins, diagnostics);
+  }
+  ExpandCluster(expander, cluster, diagnostics);
+  for (const Override& parsed : overrides) {
+    if (parsed.has_index()) ApplyOverride(parsed, cluster, origins, diagnostics);
+  }
+}
+
+}  // namespace
+
+void ExpandCluster(PresetExpander* expander, v1::Cluster* cluster, Diagnostics* diagnostics) {
+  // Twice: only the cluster's own preset tells whether there is a graph, and with one the accelerator may be missing.
+  if (cluster->has_preset()) expander->PutUnderneath("", cluster);
+  if (diagnostics->IsBad("preset")) {
+    for (const char* field : {"nodes", "node", "fabric", "accelerator"}) diagnostics->MarkBad(field);
+    return;
+  }
+  ExcuseReplaced(*cluster, diagnostics);
+  expander->Expand("", cluster);
+}
+
+void RefuseBareGraph(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics) {
+  const v1::Cluster& cluster = run.cluster();
+  if (!cluster.has_graph() || (cluster.has_node() && cluster.has_fabric()) || diagnostics->IsBad("cluster.graph"))
+    return;
+  diagnostics->Error(origins.Nearest("cluster.graph"), "cluster.graph",
+                     "stands alone, and a training run places its ranks by node and fabric; allowed: nodes, node and "
+                     "fabric beside it, or a cluster without graph");
+  for (const char* field : {"cluster.graph", "cluster.nodes", "cluster.node", "cluster.fabric"}) {
+    diagnostics->MarkBad(field);
+  }
+}
+
+absl::StatusOr<v1::Cluster> LoadCluster(const std::string& name, const LoadOptions& options, const ClusterCheck& check,
+                                        std::vector<SpecError>* errors) {
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
+  v1::Cluster cluster;
+  Origins origins;
+  Diagnostics diagnostics;
+  if (IsFile(name)) {
+    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadSpecFile(name, errors));
+    if (const std::string problem = NotText(text); !problem.empty()) return FileError(name, problem, errors);
+    ReadText(text, diagnostics.AddSource(name, Diagnostics::Author::kFile), "", &cluster, &origins, &diagnostics);
+  } else {
+    const std::vector<std::string> presets = PresetNames("clusters", options.spec_path);
+    const std::string meant = PresetMeant(name, presets);
+    if (std::find(presets.begin(), presets.end(), meant) == presets.end()) {
+      return FileError(absl::StrCat("cluster \"", name, "\""),
+                       absl::StrCat("is no file and no preset; allowed: a file, or one of ",
+                                    absl::StrJoin(presets, ", "), orrery::DidYouMean(name, presets)),
+                       errors);
+    }
+    cluster.set_preset(meant);
+  }
+  PresetExpander expander(options.spec_path, &origins, &diagnostics);
+  ReadOverrides(options, &expander, &cluster, &origins, &diagnostics);
+  FillClusterDefaults("", &cluster, &diagnostics);
+  CheckRules(cluster, "", origins, &diagnostics);
+  if (check && diagnostics.ok()) ReportProblems(check(cluster), origins, &diagnostics);
+  ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, errors));
+  return cluster;
+}
+
+}  // namespace orrery::spec

@@ -1,0 +1,45 @@
+#include "reports/link_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/format.h"
+#include "base/text_table.h"
+
+namespace orrery::reports {
+namespace {
+
+std::string Users(const training::LinkReport& link) {
+  std::string text;
+  for (const training::LinkUser& user : link.users) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", user.kind, " ", FormatFixed(user.bytes / 1e9, 2));
+  }
+  return text;
+}
+
+std::string Slowed(const training::LinkReport& link) {
+  if (link.most_delayed.empty()) return "-";
+  return absl::StrCat(link.most_delayed, " by ", FormatFixed(SecondsFromTime(link.most_delay) * 1e3, 3), " ms");
+}
+
+}  // namespace
+
+std::string LinkTable(const training::LinkSummary& summary) {
+  if (summary.links.empty()) return "";
+  using Align = TextTable::Align;
+  TextTable table({{"link", Align::kLeft},
+                   {"alike", Align::kRight},
+                   {"GB/s", Align::kRight},
+                   {"used", Align::kRight},
+                   {"busy", Align::kRight},
+                   {"delay ms", Align::kRight},
+                   {"GB by", Align::kLeft},
+                   {"slowed most", Align::kLeft}});
+  for (const training::LinkReport& link : summary.links) {
+    table.AddRow({absl::StrCat(link.from, " -> ", link.to), FormatCount(link.alike),
+                  FormatFixed(static_cast<double>(link.capacity) / 1e9, 1), FormatPercent(link.utilisation),
+                  FormatPercent(link.busy_share), FormatFixed(SecondsFromTime(link.delay) * 1e3, 3), Users(link),
+                  Slowed(link)});
+  }
+  return table.Render();
+}
+
+}  // namespace orrery::reports

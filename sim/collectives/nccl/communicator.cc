@@ -1,0 +1,57 @@
+#include "sim/collectives/nccl/communicator.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace orrery::collectives::nccl {
+namespace {
+
+BytesPerSecond Achieved(const v1::Link& link) { return BytesPerSecond(link.bandwidth() * link.efficiency()); }
+
+}  // namespace
+
+absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement) {
+  const v1::Node& node = cluster.node();
+  if (placement.nodes < 1 || placement.ranks < placement.nodes || placement.max_ranks_per_node > node.gpus() ||
+      placement.max_ranks_per_node < 1 || placement.min_ranks_per_node < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(placement.ranks, " ranks on ", placement.nodes, " nodes of ", node.gpus(),
+                     " GPUs; allowed: at least one rank on a node, and no more than GPUs"));
+  }
+  if (cluster.accelerator().compute_capability() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("accelerator ", cluster.accelerator().name(),
+                     ": compute_capability is not stated, and NCCL's tables go by it; allowed: 10 to 990"));
+  }
+  Communicator comm;
+  comm.ranks = placement.ranks;
+  comm.nodes = placement.nodes;
+  comm.ranks_per_node = placement.max_ranks_per_node;
+  comm.nics = std::max<std::int64_t>(1, node.nics() * placement.min_ranks_per_node / node.gpus());
+  comm.compute_capability = cluster.accelerator().compute_capability();
+  comm.cpu = node.cpu_vendor();
+  comm.nvlink = node.nvswitches() > 0 || node.nvlink_pair_size() > 0;
+  comm.nvswitch = node.nvswitches() > 0;
+  const v1::Link& intra = comm.nvlink ? node.nvlink() : node.pcie();
+  comm.nominal_nvlink = BytesPerSecond(intra.bandwidth());
+  comm.nvlink_bandwidth = Achieved(intra);
+  comm.nominal_nic = BytesPerSecond(node.nic().bandwidth());
+  comm.nic_bandwidth = Achieved(node.nic());
+  comm.leaves = std::max<std::int64_t>(1, placement.leaves);
+  comm.oversubscription = std::max(1.0, cluster.fabric().oversubscription());
+  return comm;
+}
+
+layout::Placement EvenPlacement(const v1::Cluster& cluster, std::int64_t ranks, std::int64_t nodes) {
+  layout::Placement placement;
+  placement.ranks = ranks;
+  placement.nodes = std::max<std::int64_t>(1, nodes);
+  placement.max_ranks_per_node = (ranks + placement.nodes - 1) / placement.nodes;
+  placement.min_ranks_per_node = ranks / placement.nodes;
+  const std::int64_t per_leaf = std::max<std::int64_t>(1, cluster.fabric().nodes_per_leaf());
+  placement.leaves = (placement.nodes + per_leaf - 1) / per_leaf;
+  return placement;
+}
+
+}  // namespace orrery::collectives::nccl

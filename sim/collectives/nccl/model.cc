@@ -1,0 +1,197 @@
+#include "sim/collectives/nccl/model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/suggest.h"
+
+namespace orrery::collectives::nccl {
+namespace {
+
+// Major and minor number as one: 2021 for 2.21. Below 0: no version.
+std::int64_t Number(std::string_view text) {
+  const std::size_t dash = text.rfind('-');
+  if (dash != std::string_view::npos) text.remove_prefix(dash + 1);
+  std::int64_t major = 0, minor = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return -1;
+  const auto second = std::from_chars(first.ptr + 1, end, minor);
+  if (second.ec != std::errc() || (second.ptr != end && *second.ptr != '.')) return -1;
+  if (major < 0 || major > 1000 || minor < 0 || minor > 999) return -1;
+  return 1000 * major + minor;
+}
+
+template <typename Value>
+struct Name {
+  const char* name;
+  Value value;
+};
+constexpr Name<Operation> kOperations[] = {
+    {"all_reduce", Operation::kAllReduce}, {"reduce_scatter", Operation::kReduceScatter},
+    {"all_gather", Operation::kAllGather}, {"broadcast", Operation::kBroadcast},
+    {"reduce", Operation::kReduce},        {"alltoall", Operation::kAllToAll},
+    {"sendrecv", Operation::kSendRecv}};
+constexpr Name<v1::NcclAlgorithm> kAlgorithms[] = {{"Ring", v1::RING},
+                                                   {"Tree", v1::TREE},
+                                                   {"NVLS", v1::NVLS},
+                                                   {"NVLSTree", v1::NVLS_TREE},
+                                                   {"CollNetDirect", v1::COLLNET_DIRECT},
+                                                   {"CollNetChain", v1::COLLNET_CHAIN},
+                                                   {"PAT", v1::PAT},
+                                                   {"P2P", v1::P2P}};
+constexpr Name<v1::NcclProtocol> kProtocols[] = {{"LL", v1::LL}, {"LL128", v1::LL128}, {"Simple", v1::SIMPLE}};
+
+template <typename Names, typename Value>
+std::string NameOf(const Names& names, Value value) {
+  for (const auto& entry : names) {
+    if (entry.value == value) return entry.name;
+  }
+  return "";
+}
+
+template <typename Value, typename Names>
+absl::StatusOr<Value> Find(const Names& names, const char* what, std::string_view given) {
+  const std::string lower = absl::AsciiStrToLower(absl::string_view(given.data(), given.size()));
+  std::vector<std::string> all;
+  for (const auto& entry : names) {
+    if (lower == absl::AsciiStrToLower(entry.name)) return entry.value;
+    all.emplace_back(entry.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " \"", std::string(given), "\"; allowed: ", absl::StrJoin(all, ", "), DidYouMean(std::string(given), all)));
+}
+
+}  // namespace
+
+absl::StatusOr<Library> Library::Load(const spec::LoadOptions& options) {
+  Library library;
+  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> versions, spec::ListPresets("nccl", options));
+  for (const std::string& name : versions) {
+    if (Number(name) < 0) return absl::InvalidArgumentError(absl::StrCat("nccl/", name, ": the name is no version"));
+    ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, options, &library.versions_.emplace_back()));
+  }
+  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> times, spec::ListPresets("nccl_times", options));
+  for (const std::string& name : times) {
+    ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, options, &library.times_.emplace_back()));
+  }
+  std::sort(library.versions_.begin(), library.versions_.end(),
+            [](const auto& a, const auto& b) { return Number(a.name()) < Number(b.name()); });
+  std::sort(library.times_.begin(), library.times_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.compute_capability(), a.name()) < std::pair(b.compute_capability(), b.name());
+  });
+  return library;
+}
+
+absl::StatusOr<const v1::NcclVersion*> Library::Version(std::string_view text) const {
+  const std::int64_t wanted = Number(text);
+  const v1::NcclVersion* nearest = nullptr;
+  for (const v1::NcclVersion& version : versions_) {
+    if (wanted < 0) break;
+    if (nearest == nullptr || std::abs(Number(version.name()) - wanted) < std::abs(Number(nearest->name()) - wanted)) {
+      nearest = &version;
+    }
+  }
+  if (nearest != nullptr) return nearest;
+  std::vector<std::string> names;
+  for (const v1::NcclVersion& version : versions_) names.push_back(version.name());
+  return absl::InvalidArgumentError(
+      absl::StrCat("NCCL version \"", std::string(text), "\"; allowed: a number such as ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<const v1::NcclTimes*> Library::Times(std::int64_t compute_capability) const {
+  const v1::NcclTimes* found = nullptr;
+  for (const v1::NcclTimes& times : times_) {
+    if (times.compute_capability() <= compute_capability) found = &times;
+  }
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no constants of NCCL's times for compute capability ", compute_capability));
+  }
+  return found;
+}
+
+Model::Model(const Communicator& comm, const v1::NcclVersion& version, const v1::NcclTimes& times,
+             const ModelOptions& options)
+    : comm_(comm),
+      options_(options),
+      channels_(SearchChannels(comm, version, options.channels)),
+      tuner_(comm, channels_, version, options.sharp),
+      time_(comm, channels_, version, times, tuner_) {}
+
+std::int64_t Model::ChannelsOf(std::int64_t bytes, const Variant& variant) const {
+  if (variant.algorithm == v1::NVLS || variant.algorithm == v1::NVLS_TREE) return channels_.nvls_channels;
+  if (variant.algorithm == v1::P2P) return std::min(channels_.p2p, channels_.p2p_per_peer * (comm_.ranks - 1));
+  // Fewer while a thread would have less than this many bytes.
+  const bool low = variant.protocol != v1::SIMPLE;
+  const std::int64_t threads = variant.protocol == v1::LL128 ? 640 : 512;
+  std::int64_t threshold = low ? 8 : 64;
+  if (variant.protocol == v1::LL && variant.algorithm == v1::RING) threshold *= comm_.ranks;
+  std::int64_t channels = channels_.communicator;
+  while (channels > std::max<std::int64_t>(1, options_.channels.min) && bytes < channels * threads * threshold) {
+    --channels;
+  }
+  return channels;
+}
+
+absl::StatusOr<Price> Model::PriceOf(Operation operation, std::int64_t bytes) const {
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat(bytes, " bytes; allowed: 0 and more"));
+  Price price;
+  if (comm_.ranks < 2 || bytes == 0) return price;
+  const std::optional<Variant> variant = tuner_.Choose(operation, bytes, options_.forced);
+  if (!variant.has_value()) {
+    std::string wanted = AlgorithmName(options_.forced.algorithm);
+    if (options_.forced.protocol != v1::NCCL_PROTOCOL_UNSPECIFIED) {
+      absl::StrAppend(&wanted, wanted.empty() ? "" : " ", ProtocolName(options_.forced.protocol));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(OperationName(operation), ": ", wanted, " cannot carry it out on ",
+                                                   comm_.ranks, " ranks on ", comm_.nodes,
+                                                   comm_.nodes == 1 ? " node" : " nodes", " of this kind"));
+  }
+  const Duration duration = time_.Of(operation, bytes, *variant);
+  price.variant = *variant;
+  price.channels = ChannelsOf(bytes, *variant);
+  price.fixed = TimeFromSeconds(duration.fixed);
+  price.progress = TimeFromSeconds(duration.progress);
+  price.bytes = duration.bytes;
+  return price;
+}
+
+absl::StatusOr<Operation> OperationOf(std::string_view name) {
+  return Find<Operation>(kOperations, "collective", name);
+}
+std::string OperationName(Operation operation) { return NameOf(kOperations, operation); }
+
+absl::StatusOr<v1::NcclAlgorithm> AlgorithmOf(std::string_view name) {
+  if (name.empty()) return v1::NCCL_ALGORITHM_UNSPECIFIED;
+  return Find<v1::NcclAlgorithm>(kAlgorithms, "algorithm", name);
+}
+std::string AlgorithmName(v1::NcclAlgorithm algorithm) { return NameOf(kAlgorithms, algorithm); }
+
+absl::StatusOr<v1::NcclProtocol> ProtocolOfName(std::string_view name) {
+  if (name.empty()) return v1::NCCL_PROTOCOL_UNSPECIFIED;
+  return Find<v1::NcclProtocol>(kProtocols, "protocol", name);
+}
+std::string ProtocolName(v1::NcclProtocol protocol) { return NameOf(kProtocols, protocol); }
+
+double BusFactor(Operation operation, std::int64_t ranks) {
+  const double n = static_cast<double>(ranks);
+  switch (operation) {
+    case Operation::kAllReduce:
+      return 2 * (n - 1) / n;
+    case Operation::kReduceScatter:
+    case Operation::kAllGather:
+    case Operation::kAllToAll:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace orrery::collectives::nccl

@@ -1,0 +1,318 @@
+#include "sim/collectives/nccl/time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+namespace orrery::collectives::nccl {
+namespace {
+
+constexpr double kMicro = 1e-6;
+constexpr double kGiga = 1e9;
+constexpr double kLlWire = 2;               // a line of 16 bytes holds 8 of data
+constexpr double kLl128Wire = 128.0 / 120;  // likewise 120 of 128
+constexpr double kMessagesAtATime = 8;      // sends and receives of one work batch
+
+double Wire(v1::NcclProtocol protocol) { return protocol == v1::LL ? kLlWire : protocol == v1::LL128 ? kLl128Wire : 1; }
+
+bool Reduces(Operation operation) { return operation == Operation::kAllReduce; }
+bool Scatters(Operation operation) {
+  return operation == Operation::kReduceScatter || operation == Operation::kAllGather;
+}
+
+// Bytes that a ring moves through every rank, as a share of the operation's.
+double RingShare(Operation operation, double ranks) {
+  if (Reduces(operation)) return 2 * (ranks - 1) / ranks;
+  return Scatters(operation) ? (ranks - 1) / ranks : 1;
+}
+
+// Two limits that blend.
+double Blend(double x, double y) {
+  const double xx = x * x, yy = y * y;
+  return std::sqrt(std::sqrt(xx * xx + yy * yy));
+}
+
+// Levels of a tree over nodes, and what a node sends over the network, in bytes of the operation: either way once with
+// two nodes, where it is root of one tree and leaf of the other; twice in the middle of a larger one.
+double TreeSends(double nodes) { return nodes <= 2 ? 1 : 2; }
+
+}  // namespace
+
+TimeModel::TimeModel(const Communicator& comm, const Channels& channels, const v1::NcclVersion& version,
+                     const v1::NcclTimes& times, const Tuner& tuner)
+    : comm_(comm),
+      channels_(channels),
+      version_(version),
+      times_(times),
+      tuner_(tuner),
+      n_(static_cast<double>(comm.ranks)),
+      nodes_(static_cast<double>(comm.nodes)),
+      local_(static_cast<double>(comm.ranks_per_node)),
+      ring_(static_cast<double>(channels.communicator)) {}
+
+double TimeModel::NvlinkCapacity() const { return comm_.nvlink_bandwidth.count(); }
+double TimeModel::NicCapacity() const { return comm_.NodeNetwork().count() / local_; }
+double TimeModel::UplinkCapacity() const { return NicCapacity() / comm_.oversubscription; }
+
+double TimeModel::Crossings(Operation operation) const {
+  if (comm_.nodes == 1) return 0;
+  return Reduces(operation) ? std::min(2 * nodes_, 2 * (n_ - 1)) : std::min(nodes_, n_ - 1);
+}
+
+double TimeModel::MeanLatency() const {
+  const double crossing = comm_.nodes == 1 ? 0 : nodes_ / n_;
+  return crossing * times_.net_step().value() + (1 - crossing) * times_.nvlink_step().value();
+}
+
+double TimeModel::Step(double chunk, double latency) const {
+  const double all = ring_ * chunk;
+  double link = 0;
+  if (comm_.ranks_per_node > 1) {
+    const double share = comm_.nodes == 1 ? 1 : (local_ - 1) / local_;
+    link = all * share / (NvlinkCapacity() * times_.nvlink_share().value());
+  }
+  if (comm_.nodes > 1) link = std::max(link, all / comm_.NodeNetwork().count());
+  if (comm_.leaves > 1) {
+    link = std::max(link, all * comm_.oversubscription / (comm_.NodeNetwork().count() * comm_.NodesPerLeaf()));
+  }
+  return Blend(latency + chunk / times_.channel_bandwidth().value(), link);
+}
+
+double TimeModel::RingSimple(Operation operation, double bytes) const {
+  const double slot =
+      static_cast<double>(version_.simple_buffer_bytes()) / static_cast<double>(version_.buffer_steps());
+  const double latency = MeanLatency();
+  if (!Reduces(operation) && !Scatters(operation)) {
+    const double chunk = std::min(slot, bytes / ring_);
+    const double loops = std::max(1.0, bytes / (ring_ * slot));
+    return (std::max(0.0, n_ - 2) + loops) * Step(chunk, latency);
+  }
+  const double steps = Reduces(operation) ? 2 * (n_ - 1) : n_ - 1;
+  const double chunk = slot * static_cast<double>(version_.chunk_steps());
+  const double loop = ring_ * n_ * chunk;
+  const double whole = std::floor(bytes / loop);
+  const double rest = bytes - whole * loop;
+  double sum = whole * Step(chunk, latency);
+  if (rest > 0) sum += Step(rest / (ring_ * n_), latency);
+  return steps * sum;
+}
+
+double TimeModel::RingLow(Operation operation, double bytes, v1::NcclProtocol protocol) const {
+  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(v1::RING);
+  const double local = ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), protocol);
+  const double inter = ProtocolOf(table.net(), protocol);
+  // Steps inside a node wait for those that drive the network.
+  const double overhead = comm_.nodes == 1       ? 0
+                          : comm_.cpu == v1::AMD ? version_.net_overhead_amd()
+                                                 : version_.net_overhead();
+  const double steps = Reduces(operation) ? 2 * (n_ - 1) : n_ - 1;
+  const double crossings = Crossings(operation);
+  return kMicro * ((steps - crossings) * std::max(local, overhead) + crossings * inter) +
+         bytes / (kGiga * tuner_.Bandwidth(operation, {v1::RING, protocol}));
+}
+
+double TimeModel::Tree(double bytes, v1::NcclProtocol protocol) const {
+  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(v1::TREE);
+  const double intra = ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), protocol);
+  const double depth = static_cast<double>(Log2(comm_.nodes));
+  double latency = 2 * (local_ - 1) * intra;
+  if (comm_.nodes > 1) latency += 2 * depth * ProtocolOf(table.net(), protocol);
+  const double hops = 2 * (local_ - 1 + depth);
+  const double chunk = std::min(TreeChunk(bytes, protocol), bytes / ring_);
+  // LL is bound by its flags, which the version's table has; the other two by what a multiprocessor can do.
+  double bandwidth = kGiga * tuner_.Bandwidth(Operation::kAllReduce, {v1::TREE, protocol});
+  if (protocol != v1::LL) bandwidth = std::min(bandwidth, ring_ * times_.tree_channel_bandwidth().value());
+  return kMicro * latency + bytes / bandwidth + hops * chunk * Wire(protocol) / times_.channel_bandwidth().value();
+}
+
+double TimeModel::TreeChunk(double bytes, v1::NcclProtocol protocol) const {
+  const double steps = static_cast<double>(version_.buffer_steps());
+  if (protocol == v1::LL) return static_cast<double>(version_.ll_buffer_bytes()) / kLlWire / steps;
+  if (protocol == v1::SIMPLE) return static_cast<double>(version_.simple_buffer_bytes()) / steps;
+  double chunk = static_cast<double>(version_.ll128_buffer_bytes()) / kLl128Wire / steps;
+  // Cut while a channel has fewer chunks than its tree is deep.
+  const double depth = 1 + static_cast<double>(Log2(comm_.nodes)) + 0.1 * local_;
+  while (bytes / (ring_ * chunk) < 64 * depth / local_ && chunk > 131072) chunk /= 2;
+  while (bytes / (ring_ * chunk) < 16 * depth / local_ && chunk > 32768) chunk /= 2;
+  return chunk;
+}
+
+double TimeModel::NvlsOf(Operation operation, double bytes, double chunk, const Variant& variant) const {
+  const bool tree = variant.algorithm == v1::NVLS_TREE;
+  const double heads = local_;
+  const double channels = static_cast<double>(channels_.nvls_channels);
+  const double loop = channels * heads * chunk;
+  const double loops = std::max(1.0, bytes / loop);
+  const double all = std::min(chunk, bytes / (channels * heads)) * channels;  // of one head, in every channel
+  double work = all / (channels * times_.nvls_channel_bandwidth().value());
+  // All-gather and reduce-scatter do one half of an all-reduce.
+  if (Scatters(operation)) work /= 2;
+  double network = 0, fill = 1, latency = times_.nvls_launch().value();
+  if (tree) {
+    work *= std::max(1.0, times_.nvls_tree_work().value() * (comm_.nodes == 2 ? 2 : 3));
+    network = all * TreeSends(nodes_) / comm_.NodeNetwork().count();
+    fill += static_cast<double>(Log2(comm_.nodes));
+    latency += 2 * static_cast<double>(Log2(comm_.nodes)) * times_.nvls_tree_step().value();
+  } else if (comm_.nodes > 1) {
+    network = all / (comm_.NodeNetwork().count() * times_.sharp_share().value());
+    latency += times_.net_step().value();
+    fill += 1;
+  }
+  if (comm_.leaves > 1) network *= std::max(1.0, comm_.oversubscription / comm_.NodesPerLeaf());
+  return latency + (loops + fill) * heads * (times_.nvls_chunk().value() + std::max(work, network));
+}
+
+double TimeModel::Nvls(Operation operation, double bytes, const Variant& variant) const {
+  const v1::NcclNvls& nvls = version_.nvls();
+  const bool tree = variant.algorithm == v1::NVLS_TREE;
+  // From how many full loops on a chunk is used: cut below `loops` of the next larger one.
+  struct Cut {
+    double loops, chunk;
+  };
+  constexpr Cut kNvls[] = {{64, 65536}, {8, 32768}, {2, 16384}};
+  constexpr Cut kTree[] = {{4, 65536}, {1, 32768}};
+  double chunk = static_cast<double>(nvls.chunk_bytes());
+  if (tree && comm_.nodes >= 4) chunk = std::min(chunk, static_cast<double>(nvls.tree_chunk_bytes()));
+  const double concurrent = static_cast<double>(channels_.nvls_channels) * local_;
+  double least = 0;
+  const auto consider = [&](double size, double with) {
+    const double time = NvlsOf(operation, size, with, variant);
+    if (least == 0 || time < least) least = time;
+  };
+  bool fits = false;
+  const auto cut = [&](const Cut& next) {
+    if (fits || chunk <= next.chunk) return;
+    const double from = next.loops * concurrent * chunk;
+    consider(std::max(bytes, from), chunk);
+    fits = bytes >= from;
+    if (!fits) chunk = next.chunk;
+  };
+  if (tree) {
+    for (const Cut& next : kTree) cut(next);
+  } else {
+    for (const Cut& next : kNvls) cut(next);
+  }
+  if (!fits) consider(bytes, chunk);
+  return least;
+}
+
+double TimeModel::CollNet(double bytes, const Variant& variant) const {
+  const double network = bytes / (comm_.NodeNetwork().count() * times_.sharp_share().value());
+  const double bandwidth = bytes / (kGiga * tuner_.Bandwidth(Operation::kAllReduce, variant));
+  return kMicro * tuner_.Latency(Operation::kAllReduce, 0, variant) + std::max(network, bandwidth);
+}
+
+double TimeModel::Pat(Operation operation, double bytes) const {
+  return static_cast<double>(Log2(comm_.nodes)) * times_.net_step().value() +
+         bytes * RingShare(operation, n_) / comm_.NodeNetwork().count();
+}
+
+double TimeModel::Messages(Operation operation, double bytes) const {
+  const double per_channel = times_.channel_bandwidth().value();
+  const double port = NvlinkCapacity() * times_.nvlink_share().value();
+  const double latency = comm_.nodes > 1 ? times_.net_step().value() : times_.nvlink_step().value();
+  const double p2p = static_cast<double>(channels_.p2p);
+  if (operation == Operation::kSendRecv) {
+    if (comm_.nodes > 1) {
+      return latency + bytes / std::min(comm_.nic_bandwidth.count(), NicCapacity());
+    }
+    const double channels = std::min(p2p, static_cast<double>(channels_.p2p_per_peer));
+    return latency + bytes / std::min(port, channels * per_channel);
+  }
+  const double batches = std::ceil((n_ - 1) / kMessagesAtATime);
+  const double sent = bytes * (n_ - 1) / n_;
+  double time = std::max(bytes * (local_ - 1) / n_ / port, sent / (p2p * per_channel));
+  if (comm_.nodes > 1) {
+    // PXN: what leaves the node also crosses NVLink to the GPU of the destination's rail, but for its own.
+    const double leaving = bytes * (n_ - local_) / n_;
+    time = std::max(time, (bytes * (local_ - 1) / n_ + leaving * (local_ - 1) / local_) / port);
+    time = std::max(time, leaving / NicCapacity());
+    const double elsewhere = bytes * (n_ - local_ * comm_.NodesPerLeaf()) / n_;
+    if (comm_.leaves > 1) time = std::max(time, elsewhere / UplinkCapacity());
+  }
+  return batches * latency + time;
+}
+
+double TimeModel::Seconds(Operation operation, double bytes, const Variant& variant) const {
+  const double base = kMicro * ProtocolOf(tuner_.LatencyOf(variant.algorithm).base(), variant.protocol);
+  const double start = times_.launch().value();
+  switch (variant.algorithm) {
+    case v1::RING:
+      return start + base +
+             (variant.protocol == v1::SIMPLE ? RingSimple(operation, bytes)
+                                             : RingLow(operation, bytes, variant.protocol));
+    case v1::TREE:
+      return start + base + Tree(bytes, variant.protocol);
+    case v1::NVLS:
+    case v1::NVLS_TREE:
+      return start + Nvls(operation, bytes, variant);
+    case v1::COLLNET_DIRECT:
+    case v1::COLLNET_CHAIN:
+      return start + CollNet(bytes, variant);
+    case v1::PAT:
+      return start + base + Pat(operation, bytes);
+    default:
+      return start + Messages(operation, bytes);
+  }
+}
+
+LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& variant) const {
+  LinkBytes sent;
+  const bool several = comm_.nodes > 1;
+  const double wire = Wire(variant.protocol);
+  // Share of what leaves nodes that also leaves the leaf: a ring or tree leaves each leaf once.
+  double leaving = several && comm_.leaves > 1 ? 1 / comm_.NodesPerLeaf() : 0;
+  switch (variant.algorithm) {
+    case v1::RING: {
+      const double moved = bytes * RingShare(operation, n_) * wire;
+      sent.nvlink = comm_.ranks_per_node == 1 ? 0 : moved * (several ? (local_ - 1) / local_ : 1);
+      sent.nic = several ? moved / local_ : 0;
+      break;
+    }
+    case v1::TREE:
+      // Either way: up to the next of the chain and, on the way back, down to the one before.
+      sent.nvlink = comm_.ranks_per_node == 1 ? 0 : 2 * bytes * wire;
+      sent.nic = several ? TreeSends(nodes_) * bytes * wire / local_ : 0;
+      break;
+    case v1::NVLS:
+    case v1::NVLS_TREE:
+    case v1::COLLNET_DIRECT:
+    case v1::COLLNET_CHAIN: {
+      // Each port serves the heads' reads, and its head's result goes out once.
+      const double reads = Reduces(operation) ? 1 + 1 / local_ : 1;
+      sent.nvlink = comm_.ranks_per_node == 1 ? 0 : bytes * reads;
+      const double sends = variant.algorithm == v1::NVLS_TREE ? TreeSends(nodes_) : 1;
+      sent.nic = several ? sends * bytes / local_ : 0;
+      break;
+    }
+    case v1::PAT:
+      sent.nic = bytes * RingShare(operation, n_) / local_;
+      break;
+    default:
+      if (operation == Operation::kSendRecv) {
+        (several ? sent.nic : sent.nvlink) = bytes;
+        leaving = comm_.leaves > 1 ? 1 : 0;
+      } else {
+        sent.nvlink = bytes * (local_ - 1) / n_ * (several ? nodes_ : 1);
+        sent.nic = bytes * (n_ - local_) / n_;
+        const double beyond = n_ - local_ * comm_.NodesPerLeaf();
+        leaving = comm_.leaves > 1 && n_ > local_ ? beyond / (n_ - local_) : 0;
+      }
+  }
+  sent.uplink = sent.nic * leaving;
+  return sent;
+}
+
+Duration TimeModel::Of(Operation operation, std::int64_t bytes, const Variant& variant) const {
+  Duration duration;
+  const double size = static_cast<double>(bytes);
+  duration.fixed = Seconds(operation, 0, variant);
+  duration.progress = std::max(0.0, Seconds(operation, size, variant) - duration.fixed);
+  duration.bytes = BytesOf(operation, size, variant);
+  const double links = std::max({duration.bytes.nvlink / NvlinkCapacity(), duration.bytes.nic / NicCapacity(),
+                                 duration.bytes.uplink / UplinkCapacity()});
+  duration.progress = std::max(duration.progress, links);
+  return duration;
+}
+
+}  // namespace orrery::collectives::nccl

@@ -1,0 +1,231 @@
+#include "sim/network/flow_network.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace orrery::network {
+namespace {
+
+constexpr Rate kMaxRate(kMaxCapacity.count() * kRatePerUnit);
+
+absl::Status CheckCapacity(BytesPerSecondInteger capacity) {
+  if (capacity.count() >= 1 && capacity <= kMaxCapacity) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("capacity ", capacity.count(), " bytes/s: must be in [1, ", kMaxCapacity.count(), "]"));
+}
+
+absl::Status TooSmall(const Activity& activity, const char* what, std::int64_t value, std::int64_t least) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("activity of key ", activity.key, ": ", what, " ", value, " must be at least ", least));
+}
+
+absl::Status TooLong(const Activity& activity) {
+  return absl::InvalidArgumentError(absl::StrCat("activity of key ", activity.key, ": takes more than 106 days"));
+}
+
+}  // namespace
+
+// --- Checks.
+
+absl::StatusOr<LinkId> FlowNetwork::AddLink(BytesPerSecondInteger capacity) {
+  ABSL_RETURN_IF_ERROR(CheckCapacity(capacity));
+  links_.emplace_back().capacity = Rate(capacity.count() * kRatePerUnit);
+  traffic_.emplace_back();
+  reported_.emplace_back().capacity_since = now_;
+  hop_of_link_.push_back(0);
+  return static_cast<LinkId>(links_.size()) - 1;
+}
+
+absl::Status FlowNetwork::CheckLink(LinkId link) const {
+  if (link >= 0 && Index(link) < links_.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("unknown link ", link, ": there are ", links_.size()));
+}
+
+absl::Status FlowNetwork::DescribeLoads(const Activity& activity) {
+  for (const LinkLoad& load : activity.loads) {
+    ABSL_RETURN_IF_ERROR(CheckLink(load.link));
+    if (load.bytes_per_unit < 1) return TooSmall(activity, "bytes per unit", load.bytes_per_unit, 1);
+  }
+  std::vector<Hop>& hops = described_hops_;
+  hops.clear();
+  for (const LinkLoad& load : activity.loads) {
+    std::int32_t& index = hop_of_link_[Index(load.link)];
+    if (index == 0) {
+      hops.push_back({load.link, 0, kNone, kNone, 0});
+      index = static_cast<std::int32_t>(hops.size());
+    }
+    // More than the capacity would be refused anyway; so the sum cannot overflow.
+    Hop& hop = hops[Index(index - 1)];
+    hop.load += std::min(load.bytes_per_unit, kMaxRate.count() + 1 - hop.load);
+  }
+  for (const Hop& hop : hops) hop_of_link_[Index(hop.link)] = 0;
+  return absl::OkStatus();
+}
+
+absl::Status FlowNetwork::Describe(const Activity& activity) {
+  const std::int64_t cap = activity.rate_cap.value_or(kMaxRate).count();
+  if (activity.work < Work())
+    return absl::InvalidArgumentError(absl::StrCat("activity of key ", activity.key, ": negative work"));
+  if (activity.min_duration < Time()) return TooSmall(activity, "minimal duration", activity.min_duration.count(), 0);
+  if (activity.weight < 1) return TooSmall(activity, "weight", activity.weight, 1);
+  if (activity.count < 1) return TooSmall(activity, "count", activity.count, 1);
+  if (cap < 1) return TooSmall(activity, "rate cap", cap, 1);
+  ABSL_RETURN_IF_ERROR(DescribeLoads(activity));
+  if (activity.loads.empty() && !activity.rate_cap.has_value() && activity.min_duration == Time())
+    return absl::InvalidArgumentError(
+        absl::StrCat("activity of key ", activity.key, ": no link, cap or duration limits it"));
+
+  Slot& slot = described_;
+  slot.limit = std::min(kMaxRate, Rate(cap));
+  if (activity.min_duration > Time()) {
+    // Rounded up: the minimal duration itself sees to it that the activity is not too fast.
+    const Int128 rate = CeilOfRatio(activity.work.count(), activity.min_duration.count());
+    if (rate < slot.limit.count()) slot.limit = Rate(std::max(std::int64_t{1}, static_cast<std::int64_t>(rate)));
+  }
+  slot.alone = AloneRate(slot.limit, described_hops_);
+  if (slot.alone < Rate(1))
+    return absl::InvalidArgumentError(
+        absl::StrCat("activity of key ", activity.key, ": bytes per unit above a link's capacity"));
+  if (activity.work >= WorkAt(slot.alone, kNever)) return TooLong(activity);
+  slot.weight = activity.weight;
+  slot.count = activity.count;
+  slot.work = slot.left = activity.work;
+  slot.min_duration = activity.min_duration;
+  slot.key = activity.key;
+  return absl::OkStatus();
+}
+
+// With it, every share on its links is at least 1.
+absl::Status FlowNetwork::CheckShares() const {
+  std::int64_t of_load = 0;
+  const bool overflows = __builtin_mul_overflow(described_.weight, described_.count, &of_load);
+  for (const Hop& hop : described_hops_) {
+    const Link& link = links_[Index(hop.link)];
+    std::int64_t demand = 0;
+    if (!overflows && !__builtin_mul_overflow(of_load, hop.load, &demand) &&
+        demand <= link.capacity.count() - link.unit_demand)
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat("activity of key ", described_.key, ": too much for link ", hop.link,
+                                                   " of ", link.capacity.count() / kRatePerUnit,
+                                                   " bytes/s: shares would round to 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Time> FlowNetwork::DurationAlone(const Activity& activity) {
+  ABSL_RETURN_IF_ERROR(Describe(activity));
+  return std::max(described_.min_duration, EndOf(Time(), described_.work, described_.alone));
+}
+
+// --- Changes.
+
+absl::Status FlowNetwork::MoveTo(Time time) {
+  if (time < now_)
+    return absl::InvalidArgumentError(absl::StrCat("time ", time.count(), " ps is before now, ", now_.count(), " ps"));
+  if (time == now_) return absl::OkStatus();
+  Refresh();
+  const Time first = finishes_.First();
+  if (!ended_.empty() || first < time)
+    return absl::FailedPreconditionError(
+        absl::StrCat("completions before ", time.count(), " ps have not been taken: call AdvanceTo first"));
+  now_ = time;
+  if (first == time) EndAllOf(time);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Handle> FlowNetwork::Start(Time time, const Activity& activity) {
+  ABSL_RETURN_IF_ERROR(MoveTo(time));
+  ABSL_RETURN_IF_ERROR(Describe(activity));
+  ABSL_RETURN_IF_ERROR(CheckShares());
+  if (activity.min_duration >= kNever - now_) return TooLong(activity);
+  const std::int32_t s = TakeSlot();
+  Join(s);
+  changed_slots_.push_back(s);
+  return Handle{s, slots_[Index(s)].serial};
+}
+
+absl::Status FlowNetwork::SetCapacity(LinkId l, Time time, BytesPerSecondInteger capacity) {
+  ABSL_RETURN_IF_ERROR(CheckLink(l));
+  ABSL_RETURN_IF_ERROR(CheckCapacity(capacity));
+  ABSL_RETURN_IF_ERROR(MoveTo(time));
+  Link& link = links_[Index(l)];
+  const Rate rate(capacity.count() * kRatePerUnit);
+  if (link.unit_demand > rate.count())
+    return absl::InvalidArgumentError(absl::StrCat("capacity ", capacity.count(), " bytes/s of link ", l,
+                                                   ": shares of the activities on it would round to 0"));
+  Reported& reported = reported_[Index(l)];
+  reported.could_carry += WorkAt(link.capacity, now_ - reported.capacity_since);
+  reported.capacity_since = now_;
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+    const std::int32_t s = hops_[Index(h)].slot;
+    Settle(slots_[Index(s)]);
+    CloseDelays(slots_[Index(s)]);
+    Demand(slots_[Index(s)], -1);
+    slots_[Index(s)].stale = true;
+    changed_slots_.push_back(s);
+  }
+  link.capacity = rate;
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+    Slot& slot = slots_[Index(hops_[Index(h)].slot)];
+    slot.alone = AloneRate(slot.limit, HopsOf(slot));
+    Demand(slot, 1);
+  }
+  return absl::OkStatus();
+}
+
+// --- Completions.
+
+void FlowNetwork::EndAllOf(Time time) {
+  now_ = time;
+  ending_.clear();
+  while (finishes_.First() == time) finishes_.TakeFirst(ending_);
+  for (const std::int32_t s : ending_) End(s);
+}
+
+void FlowNetwork::End(std::int32_t s) {
+  Slot& slot = slots_[Index(s)];
+  Settle(slot);
+  Completion completion{Handle{s, slot.serial}, slot.key, slot.start, now_, Time(), kNoLink, slot.bypassed};
+  if (!slot.delays.empty()) ReportDelays(slot, completion);
+  ended_.push_back(completion);
+  Leave(s);
+  slot.active = false;
+  ++slot.serial;
+  free_slots_.push_back(s);
+  active_ -= slot.count;
+  completed_ += slot.count;
+  if (slot.bypassed) bypassed_ += slot.count;
+}
+
+Time FlowNetwork::NextEvent() {
+  if (!ended_.empty()) return now_;
+  Refresh();
+  return finishes_.First();
+}
+
+absl::StatusOr<std::span<const Completion>> FlowNetwork::AdvanceTo(Time time) {
+  if (time < now_)
+    return absl::InvalidArgumentError(absl::StrCat("time ", time.count(), " ps is before now, ", now_.count(), " ps"));
+  Refresh();
+  for (Time next = finishes_.First(); next <= time && next != kNever; next = finishes_.First()) {
+    EndAllOf(next);
+    if (next == time) break;  // the caller may still change something at this instant
+    Refresh();
+  }
+  now_ = time;
+  taken_.clear();
+  std::swap(taken_, ended_);
+  const auto comes_before = [](const Completion& a, const Completion& b) {
+    return std::tie(a.end, a.key, a.activity.slot, a.activity.serial) <
+           std::tie(b.end, b.key, b.activity.slot, b.activity.serial);
+  };
+  if (!std::is_sorted(taken_.begin(), taken_.end(), comes_before))
+    std::sort(taken_.begin(), taken_.end(), comes_before);
+  return std::span<const Completion>(taken_);
+}
+
+}  // namespace orrery::network

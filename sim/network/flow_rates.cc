@@ -1,0 +1,285 @@
+// The part of FlowNetwork that keeps rates true: which links can bind, what has to be solved again, progress.
+#include <algorithm>
+
+#include "sim/network/flow_network.h"
+
+namespace orrery::network {
+
+Rate FlowNetwork::AloneRate(Rate limit, std::span<const Hop> hops) const {
+  for (const Hop& hop : hops) {
+    const Rate capacity = links_[Index(hop.link)].capacity;
+    limit = std::min(limit, hop.load == 1 ? capacity : capacity / hop.load);
+  }
+  return limit;
+}
+
+// --- What one activity is on its links.
+
+// A slot with what has been described.
+std::int32_t FlowNetwork::TakeSlot() {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<std::int32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::int32_t s = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[Index(s)];
+  described_.serial = slot.serial;
+  described_.first_hop = slot.first_hop;
+  described_.room = slot.room;
+  described_.num_hops = static_cast<std::int32_t>(described_hops_.size());
+  std::swap(slot, described_);  // which takes over the memory of the old delays
+  slot.delays.clear();
+  slot.active = true;
+  slot.bypassed = true;
+  slot.stale = true;
+  slot.start = slot.since = now_;
+  slot.rate = Rate();
+  slot.bottleneck = kNoLink;
+  slot.binding = 0;
+  if (slot.num_hops > slot.room) {
+    // The old room is given up; doubling bounds what is lost that way.
+    slot.room = std::max(slot.num_hops, 2 * slot.room);
+    slot.first_hop = static_cast<std::int32_t>(hops_.size());
+    hops_.resize(hops_.size() + Index(slot.room));
+  }
+  active_ += slot.count;
+  return s;
+}
+
+void FlowNetwork::Join(std::int32_t s) {
+  Slot& slot = slots_[Index(s)];
+  for (std::size_t i = 0; i < described_hops_.size(); ++i) {
+    const std::int32_t h = slot.first_hop + static_cast<std::int32_t>(i);
+    Hop& hop = hops_[Index(h)];
+    hop = described_hops_[i];
+    Link& link = LinkOf(hop);
+    hop.slot = s;
+    hop.next = link.first_hop;
+    if (link.first_hop == kNone)
+      link.busy_since = now_;
+    else
+      hops_[Index(link.first_hop)].previous = h;
+    link.first_hop = h;
+    if (link.can_bind) ++slot.binding;
+  }
+  Demand(slot, 1);
+}
+
+void FlowNetwork::Leave(std::int32_t s) {
+  const Slot& slot = slots_[Index(s)];
+  Demand(slot, -1);
+  for (const Hop& hop : HopsOf(slot)) {
+    Link& link = LinkOf(hop);
+    Traffic& traffic = traffic_[Index(hop.link)];
+    (hop.previous == kNone ? link.first_hop : hops_[Index(hop.previous)].next) = hop.next;
+    if (hop.next != kNone) hops_[Index(hop.next)].previous = hop.previous;
+    if (link.first_hop == kNone) traffic.busy += now_ - link.busy_since;
+    traffic.bytes += slot.work * (Int128{slot.count} * hop.load);
+    traffic.activities += slot.count;
+  }
+}
+
+// Adds (sign 1) or takes away (-1) what the activity asks of its links.
+void FlowNetwork::Demand(const Slot& slot, int sign) {
+  for (const Hop& hop : HopsOf(slot)) {
+    Link& link = LinkOf(hop);
+    const std::int64_t load = sign * slot.count * hop.load;
+    link.demand += Int128{load} * slot.alone.count();
+    link.unit_demand += load * slot.weight;
+    const bool can_bind = link.demand > link.capacity.count();
+    if (can_bind || link.can_bind) MarkChanged(hop.link);
+    if (can_bind != link.can_bind) Flip(hop.link);
+  }
+}
+
+void FlowNetwork::Flip(LinkId l) {
+  Link& link = links_[Index(l)];
+  link.can_bind = !link.can_bind;
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next)
+    slots_[Index(hops_[Index(h)].slot)].binding += link.can_bind ? 1 : -1;
+}
+
+void FlowNetwork::MarkChanged(LinkId l) {
+  if (links_[Index(l)].changed) return;
+  links_[Index(l)].changed = true;
+  changed_links_.push_back(l);
+}
+
+// --- Rates.
+//
+// A rate follows from its level, and levels are right when each is the smallest of the activity's own and of those at
+// which its links close, where the level at which a link closes follows from the levels of its users
+// (progressive_filling.h). Only one set of levels is right: from the lowest up, each has no choice. So it suffices to
+// correct levels until no link objects.
+//
+// A problem is a set of open activities, whose levels are sought, and of links: all of theirs that can bind. Other
+// users of those links are outsiders, which keep their rates: the filling takes each for a variable with its rate for a
+// cap. Where it comes out lower, or where its bottleneck is no longer closed at its level, it has to be opened too, and
+// the problem is solved again. When none is left, nothing outside can tell that anything has changed.
+
+// Brings rates up to date with all changes of this instant.
+void FlowNetwork::Refresh() {
+  if (changed_links_.empty() && changed_slots_.empty()) return;
+  const std::uint64_t first_visit = visit_ + 1;
+  for (const LinkId l : changed_links_) links_[Index(l)].changed = false;
+  if (!options_.incremental) {
+    BeginProblem();
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+      if (slots_[s].active) Open(static_cast<std::int32_t>(s));
+    SolveProblem();
+  }
+  for (const std::int32_t s : changed_slots_) ResolveSlot(s);
+  for (const LinkId l : changed_links_)
+    if (links_[Index(l)].visit < first_visit) ResolveLink(l);
+  changed_links_.clear();
+  changed_slots_.clear();
+}
+
+void FlowNetwork::ResolveSlot(std::int32_t s) {
+  Slot& slot = slots_[Index(s)];
+  if (!slot.active || !slot.stale) return;
+  if (slot.binding == 0) {
+    slot.stale = false;
+    SetRate(s, slot.alone, kNoLink);
+    return;
+  }
+  BeginProblem();
+  Open(s);
+  SolveProblem();
+}
+
+void FlowNetwork::ResolveLink(LinkId l) {
+  BeginProblem();
+  if (links_[Index(l)].can_bind) {
+    Touch(l);
+  } else {
+    for (std::int32_t h = links_[Index(l)].first_hop; h != kNone; h = hops_[Index(h)].next) {
+      const std::int32_t s = hops_[Index(h)].slot;
+      if (slots_[Index(s)].bottleneck != l) continue;
+      if (slots_[Index(s)].binding == 0)
+        SetRate(s, slots_[Index(s)].alone, kNoLink);
+      else
+        Open(s);
+    }
+  }
+  if (!problem_links_.empty() || !problem_slots_.empty()) SolveProblem();
+}
+
+void FlowNetwork::BeginProblem() {
+  ++visit_;
+  problem_links_.clear();
+  problem_slots_.clear();
+}
+
+void FlowNetwork::Open(std::int32_t s) {
+  if (slots_[Index(s)].visit == visit_) return;
+  slots_[Index(s)].visit = visit_;
+  problem_slots_.push_back(s);
+}
+
+void FlowNetwork::Touch(LinkId l) {
+  Link& link = links_[Index(l)];
+  link.visit = visit_;
+  problem_links_.push_back(l);
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+    Slot& user = slots_[Index(hops_[Index(h)].slot)];
+    user.bypassed = false;
+    if (user.stale) Open(hops_[Index(h)].slot);
+  }
+}
+
+void FlowNetwork::SolveProblem() {
+  // Opening only what has to be is cheap while changes stay near. Where they go far, it is better to take whole
+  // neighbourhoods.
+  constexpr int kCarefulRounds = 8;
+  std::size_t reached = 0;
+  int round = 0;
+  do {
+    for (; reached < problem_slots_.size(); ++reached) {
+      const Slot& slot = slots_[Index(problem_slots_[reached])];
+      std::int32_t binding = slot.binding;
+      for (const Hop& hop : HopsOf(slot)) {
+        if (binding == 0) break;
+        if (!LinkOf(hop).can_bind) continue;
+        --binding;
+        if (LinkOf(hop).visit != visit_) Touch(hop.link);
+      }
+    }
+    FillProblem();
+    filling_.Solve();
+    ++solves_;
+  } while (OpenTheMoved(++round > kCarefulRounds));
+  for (std::size_t i = 0; i < problem_slots_.size(); ++i) {
+    const auto variable = static_cast<std::int32_t>(i);
+    slots_[Index(problem_slots_[i])].stale = false;
+    SetRate(problem_slots_[i], Rate(filling_.Rate(variable)), filling_.Bottleneck(variable));
+  }
+}
+
+// Variables: the open activities, then the outsiders, one for each link.
+void FlowNetwork::FillProblem() {
+  filling_.Clear();
+  outsiders_.clear();
+  for (const LinkId l : problem_links_) links_[Index(l)].local = filling_.AddLink(l, links_[Index(l)].capacity.count());
+  for (const std::int32_t s : problem_slots_) {
+    const Slot& slot = slots_[Index(s)];
+    filling_.AddVariable(slot.alone.count(), slot.weight, slot.count);
+    std::int32_t binding = slot.binding;
+    for (const Hop& hop : HopsOf(slot)) {
+      if (binding == 0) break;
+      if (!LinkOf(hop).can_bind) continue;
+      --binding;
+      filling_.AddLoad(LinkOf(hop).local, hop.load);
+    }
+  }
+  for (const LinkId l : problem_links_) {
+    for (std::int32_t h = links_[Index(l)].first_hop; h != kNone; h = hops_[Index(h)].next) {
+      const Slot& slot = slots_[Index(hops_[Index(h)].slot)];
+      if (slot.visit == visit_) continue;
+      filling_.AddVariable(slot.rate.count(), slot.weight, slot.count);
+      filling_.AddLoad(links_[Index(l)].local, hops_[Index(h)].load);
+      outsiders_.push_back({hops_[Index(h)].slot, l});
+    }
+  }
+}
+
+// Opens the outsiders that could not stay as they are (or all); whether there were any.
+bool FlowNetwork::OpenTheMoved(bool all) {
+  const std::size_t open = problem_slots_.size();
+  for (std::size_t i = 0; i < outsiders_.size(); ++i) {
+    const auto [s, l] = outsiders_[i];
+    const Slot& slot = slots_[Index(s)];
+    const std::int64_t level = (slot.rate.count() - 1) / slot.weight + 1;
+    const std::int64_t closed_at = filling_.ClosedAt(links_[Index(l)].local);
+    const bool falls = filling_.Rate(static_cast<std::int32_t>(open + i)) < slot.rate.count();
+    const bool may_rise = slot.bottleneck == l && closed_at != level;
+    const bool changes_bottleneck = l < slot.bottleneck && closed_at == level;
+    if (all || falls || may_rise || changes_bottleneck) Open(s);
+  }
+  return problem_slots_.size() > open;
+}
+
+// Books progress, and what was lost to the bottleneck, up to now.
+void FlowNetwork::Settle(Slot& slot) {
+  const Time elapsed = now_ - slot.since;
+  if (elapsed == Time()) return;
+  slot.since = now_;
+  slot.left = std::max(Work(), slot.left - WorkAt(slot.rate, elapsed));
+  if (slot.rate >= slot.alone) return;
+  auto delay = std::find_if(slot.delays.begin(), slot.delays.end(),
+                            [&slot](const Delay& d) { return d.link == slot.bottleneck; });
+  if (delay == slot.delays.end()) delay = slot.delays.insert(delay, {slot.bottleneck, Work(), Time()});
+  delay->lost += WorkAt(slot.alone - slot.rate, elapsed);
+}
+
+void FlowNetwork::SetRate(std::int32_t s, Rate rate, LinkId bottleneck) {
+  Slot& slot = slots_[Index(s)];
+  if (slot.rate == rate && slot.bottleneck == bottleneck) return;
+  Settle(slot);
+  slot.rate = rate;
+  slot.bottleneck = bottleneck;
+  finishes_.Set(s, std::max(slot.start + slot.min_duration, EndOf(now_, slot.left, rate)));
+}
+
+}  // namespace orrery::network

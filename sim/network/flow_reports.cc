@@ -1,0 +1,87 @@
+// What a FlowNetwork says about its activities and links.
+#include <algorithm>
+#include <numeric>
+
+#include "base/status_macros.h"
+#include "sim/network/flow_network.h"
+
+namespace orrery::network {
+
+Rate FlowNetwork::RateOf(Handle activity) {
+  Refresh();
+  if (activity.slot < 0 || Index(activity.slot) >= slots_.size()) return Rate();
+  const Slot& slot = slots_[Index(activity.slot)];
+  return slot.active && slot.serial == activity.serial ? slot.rate : Rate();
+}
+
+// Turns lost work into time while the alone rate is still the one at which it was lost.
+void FlowNetwork::CloseDelays(Slot& slot) {
+  for (Delay& delay : slot.delays) {
+    delay.time += Time(static_cast<std::int64_t>(delay.lost.count() / slot.alone.count()));
+    delay.lost = Work();
+  }
+}
+
+void FlowNetwork::ReportDelays(Slot& slot, Completion& completion) {
+  CloseDelays(slot);
+  Time most;
+  for (const Delay& delay : slot.delays) {
+    if (delay.time == Time()) continue;
+    completion.delay += delay.time;
+    if (delay.time > most || (delay.time == most && delay.link < completion.bottleneck)) {
+      most = delay.time;
+      completion.bottleneck = delay.link;
+    }
+    Reported& reported = reported_[Index(delay.link)];
+    reported.delay += delay.time * slot.count;
+    if (delay.time > reported.most_delay || (delay.time == reported.most_delay && slot.key < reported.most_delayed)) {
+      reported.most_delay = delay.time;
+      reported.most_delayed = slot.key;
+    }
+  }
+}
+
+LinkUse FlowNetwork::Use(LinkId l) const {
+  const Link& link = links_[Index(l)];
+  const Traffic& traffic = traffic_[Index(l)];
+  const Reported& reported = reported_[Index(l)];
+  LinkUse use{l,
+              traffic.bytes,
+              traffic.busy,
+              0,
+              traffic.activities,
+              reported.delay,
+              reported.most_delayed,
+              reported.most_delay};
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+    const Hop& hop = hops_[Index(h)];
+    const Slot& slot = slots_[Index(hop.slot)];
+    const Work done = slot.work - slot.left + std::min(slot.left, WorkAt(slot.rate, now_ - slot.since));
+    use.bytes += done * (Int128{slot.count} * hop.load);
+  }
+  if (link.first_hop != kNone) use.busy += now_ - link.busy_since;
+  const Work could_carry = reported.could_carry + WorkAt(link.capacity, now_ - reported.capacity_since);
+  if (could_carry > Work())
+    use.utilisation = static_cast<double>(use.bytes.count()) / static_cast<double>(could_carry.count());
+  return use;
+}
+
+absl::StatusOr<LinkUse> FlowNetwork::UseOf(LinkId link) const {
+  ABSL_RETURN_IF_ERROR(CheckLink(link));
+  return Use(link);
+}
+
+std::vector<LinkUse> FlowNetwork::Busiest(std::size_t count) const {
+  std::vector<LinkUse> uses;
+  uses.reserve(links_.size());
+  for (std::size_t l = 0; l < links_.size(); ++l) uses.push_back(Use(static_cast<LinkId>(l)));
+  count = std::min(count, uses.size());
+  std::partial_sort(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(count), uses.end(),
+                    [](const LinkUse& a, const LinkUse& b) {
+                      return a.utilisation != b.utilisation ? a.utilisation > b.utilisation : a.link < b.link;
+                    });
+  uses.resize(count);
+  return uses;
+}
+
+}  // namespace orrery::network

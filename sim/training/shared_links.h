@@ -1,0 +1,30 @@
+// Which links of the cluster's graph the transfers of a run use: routes for the engine's world.
+//
+// Rank r is GPU r of the cluster. A message goes from GPU to GPU over its NIC, or over NVLink inside a node, as
+// topology/routes.h says. A collective of n ranks is a flat ring in the order of ranks. Of the g ranks that it has on a
+// node, every one sends its bytes on to the next one there, but for the last; channels begin at different ranks, so
+// that (g - 1) / g of what moves goes through each rank's NVLink, and 1 / g through its NIC, to the rank of the same
+// place in the next node. Trees are laid out as rings: they are taken where latency counts.
+#ifndef ORRERY_SIM_TRAINING_SHARED_LINKS_H_
+#define ORRERY_SIM_TRAINING_SHARED_LINKS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "sim/collectives/collective_prices.h"
+#include "sim/training/plan.h"
+#include "sim/training/world_builder.h"
+#include "topology/routes.h"
+
+namespace orrery::training {
+
+// Adds links and routes to a world in which every rank is a unit. Links are those of the topology that are used, with
+// the capacities that perturbation.link leaves them. INVALID_ARGUMENT where that names a device or link that does not
+// exist.
+absl::Status ShareLinks(const Plan& plan, const topology::Routes& routes, const collectives::CollectivePrices& prices,
+                        TrainingWorld* built);
+
+}  // namespace orrery::training
+
+#endif  // ORRERY_SIM_TRAINING_SHARED_LINKS_H_

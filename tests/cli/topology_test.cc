@@ -1,0 +1,140 @@
+// `orrery topology show | route | import`, as a shell sees them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/cli_fixture.h"
+
+namespace orrery::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TopologyCliTest : public CliTest {
+ protected:
+  // Two GPUs with a NIC each, as nvidia-smi topo -m prints them.
+  std::string Matrix() const {
+    return File("topo.txt",
+                "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\n"
+                "GPU0\tX\tNV12\tPIX\tSYS\t0-15\n"
+                "GPU1\tNV12\tX\tSYS\tPIX\t16-31\n");
+  }
+  // Two hosts of two HCAs on one switch.
+  std::string Fabric() const {
+    return File("fabric.txt",
+                "Switch 40 \"S-1\" # \"s\" base port 0 lid 1 lmc 0\n"
+                "[1] \"H-1\"[1] # \"a mlx5_0\" lid 2 4xHDR\n[2] \"H-2\"[1] # \"a mlx5_1\" lid 3 4xHDR\n"
+                "[3] \"H-3\"[1] # \"b mlx5_0\" lid 4 4xHDR\n[4] \"H-4\"[1] # \"b mlx5_1\" lid 5 4xHDR\n");
+  }
+};
+
+// 32 nodes of 8 GPUs and 8 NICs, 8 leaves, 4 spines of 64 ports, 256 cables at either level (NVIDIA's table has one
+// node less, for UFM).
+TEST_F(TopologyCliTest, ShowInEveryFormat) {
+  const std::string show = "topology show dgx-h100-ndr --nodes 32";
+  const Outcome text = Orrery(show);
+  EXPECT_EQ(text.code, 0);
+  EXPECT_EQ(text.err, "");
+  EXPECT_THAT(text.out,
+              AllOf(StartsWith("dgx-h100-ndr: 256 GPUs in 32 nodes, routing adaptive\n"),
+                    HasSubstr("\nleaf switch       8\n"), HasSubstr("100.0 % of what the NICs of one half can send"),
+                    HasSubstr("[spine0] [spine1] [spine2] [spine3]")));
+  const auto json = nlohmann::json::parse(Orrery(show + " --json").out);
+  EXPECT_EQ(json["gpus"], 256);
+  EXPECT_EQ(json["devices"]["leaf"], 8);
+  EXPECT_EQ(json["devices"]["spine"], 4);
+  EXPECT_EQ(json["levels"][0]["oversubscription"], 1.0);
+  EXPECT_EQ(json["slower_cables"].size(), 0);
+  EXPECT_EQ(Orrery(show + " --format json").out, Orrery(show + " --json").out);
+  EXPECT_THAT(Orrery(show + " --format dot").out,
+              AllOf(HasSubstr("graph \"dgx-h100-ndr\" {"), HasSubstr("label=\"leaf7\"")));
+  const Outcome svg = Orrery(show + " --format svg -o " + Path("picture.svg").string());
+  EXPECT_EQ(svg.code, 0);
+  EXPECT_EQ(svg.out, "");
+  EXPECT_THAT(Contents(Path("picture.svg")), AllOf(StartsWith("<?xml"), HasSubstr(">node31</text>")));
+  const auto halved = nlohmann::json::parse(Orrery(show + " --json --set fabric.oversubscription=2").out);
+  EXPECT_EQ(halved["levels"][0]["oversubscription"], 2.0);
+}
+
+// GPU 3 of the first node and GPU 4 of another, under other leaves: with PXN over GPU 4 of the first node.
+TEST_F(TopologyCliTest, Route) {
+  const std::string route = "topology route --cluster dgx-h100-ndr --nodes 128 --from gpu:3 --to node112/gpu4";
+  const Outcome text = Orrery(route);
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out,
+              AllOf(StartsWith("node0/gpu3 to node112/gpu4, flow 0\n"), HasSubstr("PXN        node0/gpu4 forwards"),
+                    HasSubstr("NICs       node0/nic4, node112/nic4")));
+  const auto json = nlohmann::json::parse(Orrery(route + " --json").out);
+  EXPECT_EQ(json["network_hops"], 4);
+  EXPECT_EQ(json["forwarder"], "node0/gpu4");
+  EXPECT_EQ(json["bandwidth"], 47500000000);
+  EXPECT_GT(json["ways"], 1);
+  const auto direct = nlohmann::json::parse(Orrery(route + " --json --no-pxn").out);
+  EXPECT_EQ(direct["from_nic"], "node0/nic3");
+  EXPECT_EQ(direct.contains("forwarder"), false);
+  // A flow by itself keeps to one way where it is hashed.
+  const auto hashed = nlohmann::json::parse(Orrery(route + " --json --flow 1 --set fabric.routing=HASHED").out);
+  EXPECT_EQ(hashed["flow"], 1);
+  for (const auto& link : hashed["links"]) {
+    if (link["kind"] == "leaf - spine") {
+      EXPECT_EQ(link["share"], 1.0);
+    }
+  }
+}
+
+TEST_F(TopologyCliTest, WhatIsImportedCanBeShown) {
+  const std::string cluster = Path("cluster.txtpb").string();
+  const Outcome imported = Orrery("topology import --nvidia-smi " + Matrix() + " --ibnetdiscover " + Fabric() +
+                                  " --accelerator a100-sxm-80gb -o " + cluster);
+  EXPECT_EQ(imported.code, 0) << imported.err;
+  EXPECT_EQ(imported.out, "");
+  EXPECT_THAT(Contents(cluster), AllOf(StartsWith("# proto-file: orrery/v1/cluster.proto\n"), HasSubstr("# Assumed:\n"),
+                                       HasSubstr("# * a b\n")));
+  const auto json = nlohmann::json::parse(Orrery("topology show " + cluster + " --json").out);
+  EXPECT_EQ(json["gpus"], 4);
+  EXPECT_EQ(json["nodes"], 2);
+  EXPECT_EQ(json["devices"]["nic"], 4);
+  EXPECT_EQ(Orrery("topology route --cluster " + cluster + " --from gpu:0 --to gpu:3").code, 0);
+  const auto report = nlohmann::json::parse(
+      Orrery("topology import --json --nvidia-smi " + Matrix() + " --accelerator a100-sxm-80gb --nodes 4").out);
+  EXPECT_EQ(report["nodes"], 4);
+  EXPECT_EQ(report["regular"], true);
+  EXPECT_THAT(std::string(report["cluster"]), HasSubstr("nodes: 4\n"));
+}
+
+TEST_F(TopologyCliTest, BadInput) {
+  const std::string broken = File("broken.xml", "<system>\n<cpu>\n</system>\n");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"show no-such", "no-such"},
+      {"show dgx-h100-ndr --format png", "--format png: no such format; allowed: text, json, dot, svg"},
+      {"show dgx-h100-ndr --json --format svg", "--json with --format svg"},
+      {"show dgx-h100-ndr --set node.nics=3", "node.nics"},
+      {"show dgx-h100-ndr --nodes 0", "--nodes"},
+      {"show dgx-h100-ndr -o /no/such/folder/x", "/no/such/folder/x"},
+      {"route --cluster dgx-h100-ndr --from gpu:0 --to gpu:99999999", "--to"},
+      {"route --cluster dgx-h100-ndr --from gpu:0 --to leaf0", "--to leaf0: a leaf switch; allowed: a GPU"},
+      {"route --cluster dgx-h100-ndr --from gpu:0", "--to"},
+      {"import", "nothing to import"},
+      {"import --nccl-xml /no/such.xml", "/no/such.xml"},
+      {"import --nccl-xml " + broken, "broken.xml:3: not well-formed XML: mismatched tag"},
+      {"import --nvidia-smi " + broken + " --accelerator h100-sxm-80gb", "broken.xml: no matrix of nvidia-smi topo -m"},
+      {"import --nvidia-smi " + Matrix(), "does not name the GPU; give --accelerator"},
+      {"import --nvidia-smi " + Matrix() + " --accelerator a100-sxm-80gb -o " + Path("topo.txt").string(),
+       "is read by this command"}};
+  for (const auto& [arguments, message] : cases) {
+    const Outcome outcome = Orrery("topology " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace orrery::cli

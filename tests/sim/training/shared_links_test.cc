@@ -1,0 +1,115 @@
+// Runs whose transfers share the links of the cluster.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "sim/training/model_states.h"
+#include "tests/sim/training/example_runs.h"
+
+namespace orrery::training::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::Run Flow(std::vector<std::string> overrides) {
+  overrides.insert(overrides.begin(), {"simulation.network=FLOW", "simulation.engine=EVENT_QUEUE"});
+  return SmallRun(overrides);
+}
+
+Result Report(const v1::Run& run) {
+  absl::StatusOr<Result> result = Simulate(run, {.traced_ranks = {}, .report_links = 1000});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *std::move(result);
+}
+
+void ExpectSameTimes(const Result& a, const Result& b) {
+  EXPECT_EQ(a.iteration_time, b.iteration_time);
+  EXPECT_EQ(a.first_iteration_time, b.first_iteration_time);
+  EXPECT_EQ(a.class_sums, b.class_sums);
+}
+
+// One pipeline with blocking messages has one message on a link at a time.
+TEST(SharedLinksTest, WhereNothingSharesTheAnswerIsAnalytic) {
+  const std::vector<std::string> alone = {"parallelism.pp=4", "parallelism.dp=1", "software.message_mode=BLOCKING",
+                                          "parallelism.tp=8"};
+  const Result flow = Report(Flow(alone));
+  ExpectSameTimes(flow, Simulated(SmallRun(alone)));
+  ASSERT_TRUE(flow.links.has_value());
+  EXPECT_GT(flow.links->transfers, 0);
+}
+
+TEST(SharedLinksTest, FoldedIsUnfolded) {
+  int folded_runs = 0;
+  for (const std::string tp : {"1", "2", "8"}) {
+    for (const std::string routing : {"ADAPTIVE", "HASHED", "BY_DESTINATION"}) {
+      for (const std::string leaf : {"1", "2", "100"}) {
+        SCOPED_TRACE(absl::StrCat("tp ", tp, ", ", routing, ", nodes per leaf ", leaf));
+        const std::vector<std::string> overrides = {"parallelism.tp=" + tp,
+                                                    "parallelism.pp=2",
+                                                    "parallelism.dp=" + std::to_string(32 / std::stoi(tp)),
+                                                    "training.global_batch=64",
+                                                    "cluster.fabric.routing=" + routing,
+                                                    "cluster.fabric.nodes_per_leaf=" + leaf,
+                                                    "cluster.nodes=8"};
+        std::vector<std::string> unfolded = overrides;
+        unfolded.emplace_back("simulation.fold=OFF");
+        const Result folded = Report(Flow(overrides));
+        const Result whole = Report(Flow(unfolded));
+        ExpectSameTimes(folded, whole);
+        EXPECT_EQ(folded.timeline_hash, whole.timeline_hash);
+        EXPECT_EQ(whole.ranks_simulated, 64);
+        if (folded.ranks_simulated < 64) ++folded_runs;
+      }
+    }
+  }
+  EXPECT_GE(folded_runs, 9);
+}
+
+// Gradients and parameters of a rank: what its NIC carries for them. tp 8 leaves one rank per node in every ring of dp
+// 4 nodes: reduce-scatter and all-gather move 3/4 of the bytes each.
+TEST(SharedLinksTest, NicsCarryWhatCollectivesRequire) {
+  const v1::Run run = Flow({"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4", "parallelism.zero_stage=1"});
+  const Result result = Report(run);
+  const double parameters = static_cast<double>(
+      workloads::Parameters(run, {.layers = run.model().layers(), .embedding = true, .head = true}).total());
+  const double moved =
+      0.75 * parameters *
+      static_cast<double>(BytesOf(run.training().precision()) + BytesOf(run.training().gradient_type()));
+  int nics = 0;
+  for (const LinkReport& link : result.links->links) {
+    if (link.from.find("nic") == std::string::npos) continue;
+    ++nics;
+    EXPECT_NEAR(link.bytes, moved * result.iterations_replayed, 1e-3 * moved * result.iterations_replayed);
+  }
+  EXPECT_GT(nics, 0);
+}
+
+TEST(SharedLinksTest, ASlowLinkCostsTime) {
+  const std::vector<std::string> base = {"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4"};
+  const auto with = [&](const std::string& link) {
+    std::vector<std::string> overrides = base;
+    overrides.push_back("perturbation.link=" + link);
+    return Report(Flow(overrides)).iteration_time;
+  };
+  const Time whole = Report(Flow(base)).iteration_time;
+  EXPECT_EQ(with("{device: \"node0/nic0\" capacity: 1}"), whole);
+  const Time half = with("{device: \"node0/nic0\" capacity: 0.5}");
+  EXPECT_GT(half, whole);
+  EXPECT_GT(with("{device: \"node0/nic0\" capacity: 0.25}"), half);
+  EXPECT_EQ(with("{device: \"node0/nic0\" to: \"leaf0\" capacity: 0.5}"), half);
+}
+
+TEST(SharedLinksTest, Refusals) {
+  const auto error = [](const std::vector<std::string>& overrides) {
+    return std::string(Simulate(Flow(overrides)).status().message());
+  };
+  EXPECT_THAT(error({"perturbation.link={device: \"leaf77\" capacity: 0.5}"}), HasSubstr("perturbation.link: "));
+  EXPECT_THAT(error({"perturbation.link={device: \"node0/nic0\" to: \"node1/nic0\" capacity: 0.5}"}),
+              HasSubstr("found no link between node0/nic0 and node1/nic0"));
+}
+
+}  // namespace
+}  // namespace orrery::training::testing

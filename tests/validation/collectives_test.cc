@@ -1,0 +1,78 @@
+// Measured collectives: a small table here, the public one where it is at hand (tests/reference.h).
+#include "validation/collectives.h"
+
+#include <iostream>
+#include <string>
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/reference.h"
+
+namespace orrery::validation {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+CollectivesOptions Shipped() {
+  return {.load = {.spec_path = {ORRERY_SOURCE_DIR "/specs"}, .overrides = {}}, .where = {}, .group_column = ""};
+}
+
+constexpr char kHeader[] =
+    "hardware,nodes,gpus,collective,bytes,time_us,harness,algorithm,tuning,use,nccl_version,network\n";
+
+absl::StatusOr<Report> Validate(const std::string& rows) {
+  const absl::StatusOr<CsvTable> table = CsvTable::Parse(kHeader + rows, "t.csv");
+  EXPECT_TRUE(table.ok()) << table.status();
+  NoProgress progress;
+  return ValidateCollectives(*table, Shipped(), progress);
+}
+
+TEST(Collectives, PredictedRefusedAndFailed) {
+  const absl::StatusOr<Report> report = Validate(
+      "8xH100-SXM,1,8,all_reduce,8589934592,31391,nccl-tests,,default,fit,2.18.5,\n"
+      "8xH200-SXM,1,8,all_reduce,17179869184,81875.7,nccl-tests,Ring,default,fit,unstated,\n"
+      "8xH100 (VM),2,16,all_reduce,8,50,nccl-tests,,vm,check,unstated,\n"
+      "TPU v9,2,16,all_reduce,8,50,nccl-tests,,default,fit,unstated,\n"
+      "8xH100,1,8,all_reduce,8,-50,nccl-tests,,default,fit,unstated,\n"
+      "8xH100,1,16,all_reduce,8,50,nccl-tests,,default,fit,unstated,\n"
+      "8xA100-SXM,1,8,all_reduce,17179869184,127997,python,NVLS,default,fit,unstated,\n");
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::vector<Row>& rows = report->rows;
+  EXPECT_EQ(rows[0].status, Status::kOk);
+  EXPECT_NEAR(rows[0].Error(), 0, 0.05);
+  EXPECT_THAT(rows[0].flags, Contains("NVLS Simple"));
+  EXPECT_THAT(rows[1].flags, Contains("Ring Simple"));
+  EXPECT_THAT(rows[1].assumptions, Contains("nccl_version = 2.21"));
+  EXPECT_NEAR(rows[1].Error(), 0, 0.05);
+  EXPECT_EQ(rows[2].reason, "a network as virtual machines see it");
+  EXPECT_EQ(rows[3].reason, "hardware TPU v9");
+  EXPECT_EQ(rows[3].status, Status::kRefused);
+  EXPECT_EQ(rows[4].status, Status::kFailed);
+  EXPECT_THAT(rows[4].reason, HasSubstr("time_us"));
+  EXPECT_EQ(rows[5].status, Status::kFailed);
+  EXPECT_EQ(rows[6].status, Status::kRefused);
+  EXPECT_THAT(rows[6].reason, HasSubstr("NVLS"));
+}
+
+// What a release promises of the public table.
+TEST(Collectives, PublicTable) {
+  const std::string file = tests::ReferenceFile("collectives/measured.csv");
+  if (file.empty()) GTEST_SKIP() << "collectives/measured.csv is not at hand";
+  const absl::StatusOr<CsvTable> table = CsvTable::Parse(*ReadFile(file, 256 << 20), file);
+  ASSERT_TRUE(table.ok());
+  CollectivesOptions options = Shipped();
+  options.where = {*ParseCondition("use=fit")};
+  NoProgress progress;
+  const absl::StatusOr<Report> report = ValidateCollectives(*table, options, progress);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const Summary all = report->All();
+  std::cout << file << ": " << all.ok << " of " << all.rows << " rows, median " << all.median_abs_error << "\n";
+  EXPECT_EQ(all.failed, 0);
+  EXPECT_LE(all.median_abs_error, 0.08);
+  EXPECT_LE(all.p90_abs_error, 0.3);
+}
+
+}  // namespace
+}  // namespace orrery::validation
