@@ -136,6 +136,7 @@ class LinkSharer {
       known = static_cast<std::int32_t>(built_.links.size());
       built_.links.push_back(link);
       world_.link_capacities.push_back(capacities_.Of(link));
+      sound_.push_back(routes_.topology().link(link).capacity);
     }
     return known;
   }
@@ -182,8 +183,7 @@ class LinkSharer {
       const std::int64_t to = RankOf(unit.peers[channel].unit);
       if (to == unit.first_rank) continue;
       AddRoute(unit.first_rank, to, 0, 1, 1);
-      unit.routes[channel] =
-          Keep(loads_.ToRoute(prices_.MessageBandwidth(unit.first_rank, to), world_.link_capacities));
+      unit.routes[channel] = Keep(loads_.ToRoute(prices_.MessageBandwidth(unit.first_rank, to), sound_));
     }
   }
 
@@ -223,7 +223,7 @@ class LinkSharer {
       AddInside(nodes[n], nodes.size() > 1);
       if (nodes.size() > 1) AddBetween(nodes[n], nodes[(n + 1) % nodes.size()]);
     }
-    return Keep(loads_.ToRoute(prices_.RingBandwidth(placement), world_.link_capacities));
+    return Keep(loads_.ToRoute(prices_.RingBandwidth(placement), sound_));
   }
 
   void Describe(const std::vector<std::vector<std::int64_t>>& nodes, layout::Placement& placement) const {
@@ -266,6 +266,7 @@ class LinkSharer {
   TrainingWorld& built_;
   engine::World& world_;
   std::vector<std::int32_t> link_of_;  // [the topology's link]: the world's, or -1
+  std::vector<std::int64_t> sound_;    // [the world's link]: capacity without perturbations
   topology::Route between_;
   Loads loads_;
 };
