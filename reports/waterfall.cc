@@ -52,23 +52,40 @@ v1::Run RunOfStep(const v1::Run& run, std::size_t steps) {
   return changed;
 }
 
+v1::Run WithoutContention(const v1::Run& run) {
+  v1::Run changed = run;
+  changed.mutable_perturbation()->clear_link();
+  changed.mutable_simulation()->set_network(v1::ANALYTIC);
+  changed.mutable_simulation()->set_engine(v1::WORKLIST);
+  return changed;
+}
+
 absl::StatusOr<Waterfall> MakeWaterfall(const v1::Run& run, const training::Result& result) {
   Waterfall waterfall;
   waterfall.achieved_mfu = result.Mfu();
   Time before = result.iteration_time;
   double mfu_before = result.Mfu();
-  const std::vector<v1::Cause> causes = WaterfallCauses();
-  for (std::size_t i = 0; i < causes.size(); ++i) {
-    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(RunOfStep(run, i + 1)));
-    WaterfallStep step;
-    step.cause = causes[i];
-    step.name = CauseName(causes[i]);
-    step.time = before - without.iteration_time;
-    step.mfu = without.Mfu() - mfu_before;
+  const auto add = [&](v1::Cause cause, std::string_view name, const training::Result& without) {
+    WaterfallStep step{.cause = cause,
+                       .name = name,
+                       .time = before - without.iteration_time,
+                       .mfu = without.Mfu() - mfu_before,
+                       .note = {}};
     if (step.time < Time()) step.note = "removing it delays what it had let other ranks prepare";
     before = without.iteration_time;
     mfu_before = without.Mfu();
     waterfall.steps.push_back(step);
+  };
+  const bool shares = run.simulation().network() == v1::FLOW;
+  const v1::Run alone = shares ? WithoutContention(run) : run;
+  if (shares) {
+    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(alone));
+    add(v1::CAUSE_UNSPECIFIED, "contention", without);
+  }
+  const std::vector<v1::Cause> causes = WaterfallCauses();
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(RunOfStep(alone, i + 1)));
+    add(causes[i], CauseName(causes[i]), without);
   }
   const double ideal_seconds = result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());
   waterfall.remainder = before - TimeFromSeconds(ideal_seconds);
