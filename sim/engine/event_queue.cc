@@ -394,7 +394,7 @@ class EventQueue : public Engine {
       free_ids_.pop_back();
       moving_[static_cast<std::size_t>(id)] = moving;
     }
-    if (transfers_ != nullptr && moving.alone > Time()) {
+    if (moving.alone > Time()) {
       Schedule(now_ + lead + duration - moving.alone, EventKind::kShares, moving.unit, stream, id);
       return;
     }
@@ -427,7 +427,8 @@ class EventQueue : public Engine {
       stream.status = StreamStatus::kRunning;
     }
     Moving moving{.iteration = iteration, .group = group, .use = op.use};
-    if (!SharesLinks(u, op_index, RouteOf(group, op.pattern), UnitAt(u).program->op_progress, op_index, moving)) {
+    ShareLinks(u, op_index, RouteOf(group, op.pattern), ProgressOfOp(*UnitAt(u).program, op_index), moving);
+    if (moving.alone == Time()) {
       FinishMembers(group, op.use, now_ + op.lead + op.duration);
       return;
     }
@@ -435,15 +436,13 @@ class EventQueue : public Engine {
     SetOut(moving, op.stream, op.lead, op.duration);
   }
 
-  // Whether something of `unit`'s operation shares links; if so, what of it is filled in.
-  bool SharesLinks(std::int32_t unit, std::int32_t op, std::int32_t route, const std::vector<Time>& progress,
-                   std::int32_t index, Moving& moving) const {
-    if (transfers_ == nullptr || route < 0 || progress.empty()) return false;
-    moving.alone = progress[static_cast<std::size_t>(index)];
+  // Where something of `unit`'s operation shares links, that is filled in.
+  void ShareLinks(std::int32_t unit, std::int32_t op, std::int32_t route, Time progress, Moving& moving) const {
+    if (transfers_ == nullptr || route < 0) return;
+    moving.alone = progress;
     moving.route = route;
     moving.from_unit = unit;
     moving.from_op = op;
-    return moving.alone > Time();
   }
 
   std::int32_t OpOf(const Member& member, std::int32_t use) const {
@@ -489,8 +488,8 @@ class EventQueue : public Engine {
           .iteration = stream.iteration, .unit = u, .slot = mine, .other_unit = peer.unit, .other_slot = theirs};
       const MessageEnd& send = part.is_send ? EndOf(unit, mine) : EndOf(other, theirs);
       const std::int32_t sender = part.is_send ? u : peer.unit;
-      SharesLinks(sender, send.op, RouteOf(sender, part.is_send ? part.channel : peer.channel),
-                  UnitAt(sender).program->part_progress, send.part, moving);
+      ShareLinks(sender, send.op, RouteOf(sender, part.is_send ? part.channel : peer.channel),
+                 ProgressOfPart(*UnitAt(sender).program, send.part), moving);
       SetOut(moving, s, Time(), part.duration);
     }
   }
@@ -578,7 +577,7 @@ class EventQueue : public Engine {
       SlotAt(At(iteration), other, slot).begun = now_;
       const std::int32_t receiver = OpAt(other, EndOf(other, slot).op).stream;
       Moving moving{.iteration = iteration, .unit = peer.unit, .slot = slot};
-      SharesLinks(u, op_index, RouteOf(u, part.channel), unit.program->part_progress, i, moving);
+      ShareLinks(u, op_index, RouteOf(u, part.channel), ProgressOfPart(*unit.program, i), moving);
       SetOut(moving, receiver, Time(), part.duration);
     }
   }

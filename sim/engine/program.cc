@@ -47,6 +47,7 @@ class Indexer {
       }
     }
     ABSL_RETURN_IF_ERROR(CheckWaits());
+    ABSL_RETURN_IF_ERROR(CheckProgress());
     return std::move(index_);
   }
 
@@ -154,6 +155,22 @@ class Indexer {
       index_.runs.push_back({op.first_segment, op.num_segments});
     }
     return latest;
+  }
+
+  // Of what shares links.
+  absl::Status CheckProgress() const {
+    const auto fits = [](const std::vector<Time>& progress, const auto& whole) {
+      if (progress.empty()) return true;
+      if (progress.size() != whole.size()) return false;
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        if (progress[i] < Time() || progress[i] > whole[i].duration) return false;
+      }
+      return true;
+    };
+    if (!fits(program_.op_progress, program_.ops) || !fits(program_.part_progress, program_.parts)) {
+      return absl::InternalError("program: progress that does not fit its durations");
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckEvent(std::int32_t event) const {

@@ -32,6 +32,7 @@
 #define ORRERY_SIM_ENGINE_PROGRAM_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -158,9 +159,17 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
+// What the two vectors say; 0 where they are empty.
+inline Time ProgressOfOp(const Program& program, std::int32_t op) {
+  return program.op_progress.empty() ? Time() : program.op_progress[static_cast<std::size_t>(op)];
+}
+inline Time ProgressOfPart(const Program& program, std::int32_t part) {
+  return program.part_progress.empty() ? Time() : program.part_progress[static_cast<std::size_t>(part)];
+}
+
 // Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... once each
 // per channel and direction (in order, but for eager receives), uses in order per group, events recorded once if waited
-// for, no negative time. INTERNAL otherwise: a bug of the caller.
+// for, no negative time, no progress longer than its duration. INTERNAL otherwise: a bug of the caller.
 absl::Status CheckProgram(const Program& program);
 
 }  // namespace orrery::engine

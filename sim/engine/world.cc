@@ -27,6 +27,7 @@ class WorldChecker {
     for (std::size_t u = 0; u < world_.units.size(); ++u) ABSL_RETURN_IF_ERROR(CheckUnit(u));
     for (std::size_t u = 0; u < world_.units.size(); ++u) ABSL_RETURN_IF_ERROR(CheckChannels(u));
     ABSL_RETURN_IF_ERROR(CheckGroups());
+    ABSL_RETURN_IF_ERROR(CheckRoutes());
     return std::move(indices_);
   }
 
@@ -41,6 +42,7 @@ class WorldChecker {
     return absl::InternalError(absl::StrCat("world: unit ", unit, " ", what));
   }
 
+  const Program& ProgramOf(const Unit& unit) const { return world_.programs[static_cast<std::size_t>(unit.program)]; }
   const ProgramIndex& IndexOf(const Unit& unit) const { return indices_[static_cast<std::size_t>(unit.program)]; }
 
   bool UsesChannel(const Unit& unit, std::size_t channel) const {
@@ -97,7 +99,8 @@ class WorldChecker {
     const Program& receiver = world_.programs[static_cast<std::size_t>(to.program)];
     for (std::size_t i = 0; i < sends.size(); ++i) {
       if (sender.parts[static_cast<std::size_t>(sends[i].part)].duration !=
-          receiver.parts[static_cast<std::size_t>(receives[i].part)].duration) {
+              receiver.parts[static_cast<std::size_t>(receives[i].part)].duration ||
+          ProgressOfPart(sender, sends[i].part) != ProgressOfPart(receiver, receives[i].part)) {
         return false;
       }
       if (!all_eager && sender.ops[static_cast<std::size_t>(sends[i].op)].kind !=
@@ -151,15 +154,50 @@ class WorldChecker {
     return absl::OkStatus();
   }
 
+  absl::Status CheckRoutes() const {
+    const auto routes = static_cast<std::int32_t>(world_.routes.size());
+    const auto exist = [routes](const std::vector<std::int32_t>& named) {
+      return std::all_of(named.begin(), named.end(), [routes](std::int32_t r) { return r >= -1 && r < routes; });
+    };
+    for (std::size_t u = 0; u < world_.units.size(); ++u) {
+      const Unit& unit = world_.units[u];
+      if (unit.routes.empty()) continue;
+      if (unit.routes.size() != unit.peers.size() || !exist(unit.routes)) return Wrong(u, "has routes that do not fit");
+    }
+    if (!world_.group_routes.empty() && world_.group_routes.size() != world_.groups.size()) {
+      return absl::InternalError("world: routes of some groups only");
+    }
+    for (const std::vector<std::int32_t>& of_group : world_.group_routes) {
+      if (!exist(of_group)) return absl::InternalError("world: a group has a route that does not exist");
+    }
+    for (std::size_t r = 0; r < world_.routes.size(); ++r) {
+      if (!RouteMakesSense(world_.routes[r]))
+        return absl::InternalError(absl::StrCat("world: route ", r, " is broken"));
+    }
+    return absl::OkStatus();
+  }
+
+  bool RouteMakesSense(const Route& route) const {
+    std::int32_t last = -1;
+    for (const LinkLoad& load : route.loads) {
+      if (load.link <= last || load.bytes < 1) return false;
+      last = load.link;
+    }
+    return route.rate >= 1 && last < static_cast<std::int32_t>(world_.link_capacities.size());
+  }
+
   bool UsesMatch(const Unit& a, std::size_t slot_a, const Unit& b, std::size_t slot_b) const {
     if (a.program == b.program && slot_a == slot_b) return true;
     const auto& uses_a = IndexOf(a).uses[slot_a];
     const auto& uses_b = IndexOf(b).uses[slot_b];
     if (uses_a.size() != uses_b.size()) return false;
     for (std::size_t i = 0; i < uses_a.size(); ++i) {
-      const Op& op_a = world_.programs[static_cast<std::size_t>(a.program)].ops[static_cast<std::size_t>(uses_a[i])];
-      const Op& op_b = world_.programs[static_cast<std::size_t>(b.program)].ops[static_cast<std::size_t>(uses_b[i])];
-      if (op_a.lead != op_b.lead || op_a.duration != op_b.duration) return false;
+      const Op& op_a = ProgramOf(a).ops[static_cast<std::size_t>(uses_a[i])];
+      const Op& op_b = ProgramOf(b).ops[static_cast<std::size_t>(uses_b[i])];
+      if (op_a.lead != op_b.lead || op_a.duration != op_b.duration || op_a.pattern != op_b.pattern ||
+          ProgressOfOp(ProgramOf(a), uses_a[i]) != ProgressOfOp(ProgramOf(b), uses_b[i])) {
+        return false;
+      }
     }
     return true;
   }

@@ -65,7 +65,8 @@ struct World {
 };
 
 // Checks programs and wiring: both sides of every link agree on the number of messages and every message's duration;
-// all members of a group use it equally often with equal lead and duration. INTERNAL otherwise.
+// all members of a group use it equally often with equal lead, duration, progress and pattern; routes and links exist.
+// INTERNAL otherwise.
 absl::Status CheckWorld(const World& world);
 
 // The coarsest stable partition of a world: units of one class have the same program, talk to the same classes over the
