@@ -116,7 +116,7 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   measured.hardware = cell("hardware");
   measured.use = cell("use");
   ABSL_ASSIGN_OR_RETURN(measured.bytes, PositiveInteger(table, row, "bytes", std::int64_t{1} << 50));
-  ABSL_ASSIGN_OR_RETURN(const double time, PositiveNumber(table, row, "time_us", 0, kLongest));
+  ABSL_ASSIGN_OR_RETURN(const double time, PositiveNumber(table, row, "time_us", 1e-3, kLongest));
   measured.seconds = time * kMicro;
   ABSL_ASSIGN_OR_RETURN(measured.ranks, PositiveInteger(table, row, "gpus", kMostRanks));
   ABSL_ASSIGN_OR_RETURN(std::int64_t nodes, PositiveInteger(table, row, "nodes", kMostRanks));

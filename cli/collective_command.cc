@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "calibration/profile_file.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
+#include "proto/loader.h"
 #include "reports/collective_report.h"
 #include "sim/collectives/nccl/model.h"
 
@@ -71,16 +71,19 @@ absl::StatusOr<std::string> Answer(const CollectiveArguments& arguments) {
   const spec::LoadOptions load = LoadOptionsOf(arguments.spec_path, {});
   ABSL_ASSIGN_OR_RETURN(const nccl::Operation operation, nccl::OperationOf(arguments.collective));
   ABSL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, SizesOf(arguments.sizes));
-  ABSL_RETURN_IF_ERROR(calibration::CheckPresetName("clusters", arguments.cluster, load));
-  v1::Cluster cluster;
-  ABSL_RETURN_IF_ERROR(spec::LoadPreset(arguments.cluster, load, &cluster));
+  ABSL_ASSIGN_OR_RETURN(const v1::Cluster cluster, spec::LoadCluster(arguments.cluster, load));
+  if (cluster.node().gpus() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--cluster: ", arguments.cluster, " is given device by device; allowed: one that states node and fabric"));
+  }
   ABSL_ASSIGN_OR_RETURN(const nccl::Library library, nccl::Library::Load(load));
   const std::int64_t per_node = cluster.node().gpus();
   std::int64_t ranks = arguments.gpus;
   if (ranks == 0) ranks = per_node * std::max<std::int64_t>(1, arguments.nodes);
   const std::int64_t nodes = arguments.nodes > 0 ? arguments.nodes : (ranks + per_node - 1) / per_node;
   if (nodes > cluster.nodes()) {
-    return absl::InvalidArgumentError(absl::StrCat(nodes, " nodes: ", arguments.cluster, " has ", cluster.nodes()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--nodes: ", nodes, " nodes; allowed: up to the ", cluster.nodes(), " of ", arguments.cluster));
   }
   ABSL_ASSIGN_OR_RETURN(const nccl::Communicator comm,
                         nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, ranks, nodes)));

@@ -256,7 +256,8 @@ struct TopologyCommands {
     command->add_option("--nodes", import.nodes, "Nodes, without a fabric; default: 1")
         ->check(CLI::Range(1, 10'000'000));
     command->add_option("--gpu-hosts", import.gpu_hosts, "Hosts with GPUs, by how their names begin; may be repeated")
-        ->type_name("PREFIX");
+        ->type_name("PREFIX")
+        ->check(NotEmpty());
     command->add_flag("--json", import.json, "Print what was found and assumed as JSON");
     AddSpecPath(command, &import.spec_path);
     command->add_option("-o,--output", import.output, "Write the cluster here")->type_name("FILE")->check(NotEmpty());

@@ -95,8 +95,12 @@ int Simulate(const SimulateArguments& arguments) {
       spec::LoadRun(arguments.spec.spec, LoadOptionsOf(arguments.spec.spec_path, arguments.spec.overrides));
   if (!loaded.ok()) return Fail(loaded.status());
   if (const absl::Status files = CheckFiles(arguments, loaded->files); !files.ok()) return Fail(files);
+  if (arguments.report_links > 0 && loaded->run.simulation().network() != v1::FLOW) {
+    return Fail(absl::InvalidArgumentError("--report-links: no links are shared; allowed: with --network=flow"));
+  }
   for (const std::string& warning : loaded->warnings) Warn(warning);
-  absl::StatusOr<training::Result> result = training::Simulate(loaded->run, {.report_links = static_cast<std::size_t>(arguments.report_links)});
+  absl::StatusOr<training::Result> result =
+      training::Simulate(loaded->run, {.report_links = static_cast<std::size_t>(arguments.report_links)});
   if (!result.ok()) return Fail(result.status());
   result->warnings.insert(result->warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   absl::StatusOr<std::optional<reports::ExpectedError>> expected = ExpectedErrorFor(*loaded, arguments, *result);

@@ -154,6 +154,8 @@ absl::Status ImportAndWrite(const TopologyImportArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(const topology::ImportResult result, topology::Import(options));
   for (const std::string& warning : result.findings.Warnings()) Warn(warning);
   const std::string text = topology::ImportedText(options, result);
+  ABSL_RETURN_IF_ERROR(
+      topology::CheckLoads(options, text, arguments.output.empty() ? "standard output" : arguments.output));
   if (!arguments.json) return Write(text, arguments.output);
   // The report on standard output; the cluster in its file, where one is named.
   if (!arguments.output.empty()) ABSL_RETURN_IF_ERROR(Write(text, arguments.output));

@@ -1,6 +1,7 @@
 #include "proto/cluster_loader.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/defaults.h"
+#include "proto/limits.h"
 #include "proto/loader.h"
 #include "proto/overrides.h"
 #include "proto/rules.h"
@@ -63,6 +65,18 @@ void ReadOverrides(const LoadOptions& options, PresetExpander* expander, v1::Clu
   }
 }
 
+// What was read: presets and overrides, defaults, rules, checks.
+absl::StatusOr<v1::Cluster> Resolve(v1::Cluster cluster, const LoadOptions& options, const ClusterCheck& check,
+                                    Origins* origins, Diagnostics* diagnostics, std::vector<SpecError>* errors) {
+  PresetExpander expander(options.spec_path, origins, diagnostics);
+  ReadOverrides(options, &expander, &cluster, origins, diagnostics);
+  FillClusterDefaults("", &cluster, diagnostics);
+  CheckRules(cluster, "", *origins, diagnostics);
+  if (check && diagnostics->ok()) ReportProblems(check(cluster), *origins, diagnostics);
+  ABSL_RETURN_IF_ERROR(StatusOf(*diagnostics, errors));
+  return cluster;
+}
+
 }  // namespace
 
 void ExpandCluster(PresetExpander* expander, v1::Cluster* cluster, Diagnostics* diagnostics) {
@@ -91,31 +105,38 @@ void RefuseBareGraph(const v1::Run& run, const Origins& origins, Diagnostics* di
 absl::StatusOr<v1::Cluster> LoadCluster(const std::string& name, const LoadOptions& options, const ClusterCheck& check,
                                         std::vector<SpecError>* errors) {
   ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
+  if (IsFile(name)) {
+    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadSpecFile(name, errors));
+    return LoadClusterFromText(text, name, options, check, errors);
+  }
+  const std::vector<std::string> presets = PresetNames("clusters", options.spec_path);
+  const std::string meant = PresetMeant(name, presets);
+  if (std::find(presets.begin(), presets.end(), meant) == presets.end()) {
+    return FileError(absl::StrCat("cluster \"", name, "\""),
+                     absl::StrCat("is no file and no preset; allowed: a file, or one of ", absl::StrJoin(presets, ", "),
+                                  orrery::DidYouMean(name, presets)),
+                     errors);
+  }
+  v1::Cluster cluster;
+  cluster.set_preset(meant);
+  Origins origins;
+  Diagnostics diagnostics;
+  return Resolve(std::move(cluster), options, check, &origins, &diagnostics, errors);
+}
+
+absl::StatusOr<v1::Cluster> LoadClusterFromText(std::string_view text, const std::string& filename,
+                                                const LoadOptions& options, const ClusterCheck& check,
+                                                std::vector<SpecError>* errors) {
+  ABSL_RETURN_IF_ERROR(CheckSpecPath(options, errors));
+  if (static_cast<std::int64_t>(text.size()) > limits::kFileBytes) {
+    return FileError(filename, absl::StrCat("is larger than the limit of ", limits::kFileBytes, " bytes"), errors);
+  }
+  if (const std::string problem = NotText(text); !problem.empty()) return FileError(filename, problem, errors);
   v1::Cluster cluster;
   Origins origins;
   Diagnostics diagnostics;
-  if (IsFile(name)) {
-    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadSpecFile(name, errors));
-    if (const std::string problem = NotText(text); !problem.empty()) return FileError(name, problem, errors);
-    ReadText(text, diagnostics.AddSource(name, Diagnostics::Author::kFile), "", &cluster, &origins, &diagnostics);
-  } else {
-    const std::vector<std::string> presets = PresetNames("clusters", options.spec_path);
-    const std::string meant = PresetMeant(name, presets);
-    if (std::find(presets.begin(), presets.end(), meant) == presets.end()) {
-      return FileError(absl::StrCat("cluster \"", name, "\""),
-                       absl::StrCat("is no file and no preset; allowed: a file, or one of ",
-                                    absl::StrJoin(presets, ", "), orrery::DidYouMean(name, presets)),
-                       errors);
-    }
-    cluster.set_preset(meant);
-  }
-  PresetExpander expander(options.spec_path, &origins, &diagnostics);
-  ReadOverrides(options, &expander, &cluster, &origins, &diagnostics);
-  FillClusterDefaults("", &cluster, &diagnostics);
-  CheckRules(cluster, "", origins, &diagnostics);
-  if (check && diagnostics.ok()) ReportProblems(check(cluster), origins, &diagnostics);
-  ABSL_RETURN_IF_ERROR(StatusOf(diagnostics, errors));
-  return cluster;
+  ReadText(text, diagnostics.AddSource(filename, Diagnostics::Author::kFile), "", &cluster, &origins, &diagnostics);
+  return Resolve(std::move(cluster), options, check, &origins, &diagnostics, errors);
 }
 
 }  // namespace orrery::spec

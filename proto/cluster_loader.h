@@ -1,18 +1,29 @@
-// What is particular to clusters: a free-form graph stands in place of nodes, node and fabric. Used inside the loader
-// only.
+// What is particular to clusters: a free-form graph stands in place of nodes, node and fabric.
 #ifndef ORRERY_PROTO_CLUSTER_LOADER_H_
 #define ORRERY_PROTO_CLUSTER_LOADER_H_
 
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "orrery/v1/run.pb.h"
+#include "proto/loader.h"
 #include "proto/origins.h"
 #include "proto/presets.h"
 
 namespace orrery::spec {
 
-// Presets of a cluster by itself, whose graph needs nothing beside it.
+// As LoadCluster of a file with this text; `filename` stands in messages only.
+absl::StatusOr<v1::Cluster> LoadClusterFromText(std::string_view text, const std::string& filename,
+                                                const LoadOptions& options, const ClusterCheck& check = nullptr,
+                                                std::vector<SpecError>* errors = nullptr);
+
+// Inside the loader: presets of a cluster by itself, whose graph needs nothing beside it.
 void ExpandCluster(PresetExpander* expander, v1::Cluster* cluster, Diagnostics* diagnostics);
 
-// A training run places its ranks by node and fabric, and takes prices from them. Before the rules are checked.
+// Inside the loader: a training run places its ranks by node and fabric, and takes prices from them. Before the rules
+// are checked.
 void RefuseBareGraph(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics);
 
 }  // namespace orrery::spec

@@ -68,8 +68,8 @@ class Topology {
 
   // "node3/gpu5", "leaf12", or the id of a free-form graph.
   std::string NameOf(DeviceId id) const;
-  // By such a name, or as "gpu:29", "nic:3", "leaf:12": the number among those of its kind in the cluster. NOT_FOUND
-  // says what there is.
+  // By such a name, or as "gpu:29", "nic:3", "leaf:12": the number among those of its kind in the cluster. An id of a
+  // free-form graph that reads like that goes before the number. NOT_FOUND says what there is.
   absl::StatusOr<DeviceId> Find(std::string_view name) const;
   // Name of the operating system's host of a device inside a node; empty where the graph names none.
   std::string HostOf(DeviceId id) const;

@@ -55,8 +55,10 @@ absl::StatusOr<Shape> ShapeOf(const ExpertExchange& exchange, const ExpertRanks&
   shape.ranks = static_cast<double>(ranks.ranks);
   shape.limit = static_cast<double>(limit);
   shape.pool = static_cast<double>(pool);
-  shape.experts_per_node = static_cast<double>(exchange.experts / nodes);
-  shape.experts_per_rank = static_cast<double>(exchange.experts / ranks.ranks);
+  const std::int64_t per_node = exchange.experts / nodes;
+  const std::int64_t per_rank = exchange.experts / ranks.ranks;
+  shape.experts_per_node = static_cast<double>(per_node);
+  shape.experts_per_rank = static_cast<double>(per_rank);
   shape.bytes = static_cast<double>(exchange.tokens) * static_cast<double>(exchange.hidden) * exchange.element_bytes;
   return shape;
 }

@@ -58,6 +58,31 @@ class Loads {
   std::vector<Fraction> fractions_;
 };
 
+// The links that a perturbation names, in both directions.
+absl::StatusOr<std::vector<topology::LinkId>> LinksOf(const topology::Topology& topology, const v1::SlowLink& slow) {
+  const auto refuse = [](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat("perturbation.link: ", status.message()));
+  };
+  const absl::StatusOr<topology::DeviceId> device = topology.Find(slow.device());
+  if (!device.ok()) return refuse(device.status());
+  topology::DeviceId to = topology::kNoDevice;
+  if (!slow.to().empty()) {
+    const absl::StatusOr<topology::DeviceId> other = topology.Find(slow.to());
+    if (!other.ok()) return refuse(other.status());
+    to = *other;
+  }
+  std::vector<topology::LinkId> links;
+  for (const topology::LinkId link : topology.LinksFrom(*device)) {
+    if (to != topology::kNoDevice && topology.link(link).to != to) continue;
+    links.push_back(link);
+    links.push_back(topology::Opposite(link));
+  }
+  if (!links.empty()) return links;
+  return absl::InvalidArgumentError(absl::StrCat("perturbation.link: found no link between ", slow.device(), " and ",
+                                                 slow.to(),
+                                                 "; allowed: neighbours, as `orrery topology route` shows them"));
+}
+
 // Capacities of the topology's links, with what perturbations leave of them.
 class Capacities {
  public:
@@ -77,31 +102,12 @@ class Capacities {
   explicit Capacities(const topology::Topology& topology) : topology_(&topology) {}
 
   absl::Status Slow(const v1::SlowLink& slow) {
-    const auto refuse = [](const absl::Status& status) {
-      return absl::InvalidArgumentError(absl::StrCat("perturbation.link: ", status.message()));
-    };
-    const absl::StatusOr<topology::DeviceId> device = topology_->Find(slow.device());
-    if (!device.ok()) return refuse(device.status());
-    topology::DeviceId to = topology::kNoDevice;
-    if (!slow.to().empty()) {
-      const absl::StatusOr<topology::DeviceId> other = topology_->Find(slow.to());
-      if (!other.ok()) return refuse(other.status());
-      to = *other;
+    ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> links, LinksOf(*topology_, slow));
+    for (const topology::LinkId link : links) {
+      const double left = static_cast<double>(topology_->link(link).capacity) * slow.capacity();
+      slowed_[link] = std::max<std::int64_t>(1, static_cast<std::int64_t>(left));
     }
-    bool found = false;
-    for (const topology::LinkId link : topology_->LinksFrom(*device)) {
-      if (to != topology::kNoDevice && topology_->link(link).to != to) continue;
-      found = true;
-      for (const topology::LinkId direction : {link, topology::Opposite(link)}) {
-        const auto left =
-            static_cast<std::int64_t>(static_cast<double>(topology_->link(direction).capacity) * slow.capacity());
-        slowed_[direction] = std::max<std::int64_t>(1, left);
-      }
-    }
-    if (found) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("perturbation.link: found no link between ", slow.device(), " and ",
-                                                   slow.to(),
-                                                   "; allowed: neighbours, as `orrery topology route` shows them"));
+    return absl::OkStatus();
   }
 
   const topology::Topology* topology_;
@@ -273,11 +279,21 @@ class LinkSharer {
 
 }  // namespace
 
-absl::Status ShareLinks(const Plan& plan, const topology::Routes& routes, const collectives::CollectivePrices& prices,
-                        TrainingWorld* built) {
+absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
+                                                    const collectives::CollectivePrices& prices, TrainingWorld* built) {
   ABSL_ASSIGN_OR_RETURN(const Capacities capacities, Capacities::Make(routes.topology(), plan.run.perturbation()));
   LinkSharer(plan, routes, capacities, prices, *built).Share();
-  return absl::OkStatus();
+  std::vector<std::string> unused;
+  for (const v1::SlowLink& slow : plan.run.perturbation().link()) {
+    ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> links, LinksOf(routes.topology(), slow));
+    const bool used = std::any_of(links.begin(), links.end(), [&](topology::LinkId link) {
+      return std::find(built->links.begin(), built->links.end(), link) != built->links.end();
+    });
+    if (used) continue;
+    unused.push_back(absl::StrCat("perturbation.link: no transfer that shares links uses ", slow.device(),
+                                  slow.to().empty() ? "" : " - ", slow.to(), ", so that it changes nothing"));
+  }
+  return unused;
 }
 
 }  // namespace orrery::training

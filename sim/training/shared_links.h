@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "sim/collectives/collective_prices.h"
 #include "sim/training/plan.h"
 #include "sim/training/world_builder.h"
@@ -22,8 +22,9 @@ namespace orrery::training {
 // Adds links and routes to a world in which every rank is a unit. Links are those of the topology that are used, with
 // the capacities that perturbation.link leaves them. INVALID_ARGUMENT where that names a device or link that does not
 // exist.
-absl::Status ShareLinks(const Plan& plan, const topology::Routes& routes, const collectives::CollectivePrices& prices,
-                        TrainingWorld* built);
+// Returns what of perturbation.link no transfer meets, in words.
+absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
+                                                    const collectives::CollectivePrices& prices, TrainingWorld* built);
 
 }  // namespace orrery::training
 

@@ -198,7 +198,7 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
     ABSL_ASSIGN_OR_RETURN(topology::Topology topology, topology::Topology::Build(plan.run.cluster()));
     const auto kept = std::make_shared<const topology::Topology>(std::move(topology));
     ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(*kept));
-    ABSL_RETURN_IF_ERROR(ShareLinks(plan, routes, collectives, &priced->built));
+    ABSL_ASSIGN_OR_RETURN(priced->warnings, ShareLinks(plan, routes, collectives, &priced->built));
     priced->topology = kept;
   }
   for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
@@ -227,6 +227,7 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   }
   AccountTime(*plan, built, replayed, replay, result);
   AccountMemory(*plan, *world, result);
+  result.warnings.insert(result.warnings.end(), world->warnings.begin(), world->warnings.end());
   for (std::string& unused : UnusedSettings(run)) result.warnings.push_back(std::move(unused));
   CollectTraces(*plan, built, replayed, options, replay, result);
   result.timeline_hash = replay.timeline_hash;

@@ -58,6 +58,7 @@ struct PricedWorld {
   TrainingWorld built;
   // Where transfers share links: whose ids the world's links have.
   std::shared_ptr<const topology::Topology> topology = nullptr;
+  std::vector<std::string> warnings = {};
   std::vector<StageFootprints> footprints;  // by stage
 };
 

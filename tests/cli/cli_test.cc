@@ -220,7 +220,8 @@ TEST_F(CliTest, SpecList) {
   EXPECT_THAT(models.out, AllOf(StartsWith("models\n"), Not(HasSubstr("software"))));
   const Outcome unknown = Orrery("spec list planets");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("accelerators, clusters, expert_transports, models, nccl, nccl_times, profiles, software"));
+  EXPECT_THAT(unknown.err,
+              HasSubstr("accelerators, clusters, expert_transports, models, nccl, nccl_times, profiles, software"));
 }
 
 TEST_F(CliTest, SpecPathAddsPresets) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +110,22 @@ TEST_F(TopologyCliTest, WhatIsImportedCanBeShown) {
   EXPECT_THAT(std::string(report["cluster"]), HasSubstr("nodes: 4\n"));
 }
 
+// The accelerator of the user's own preset has a name that no accelerator preset has.
+TEST_F(TopologyCliTest, NothingIsWrittenThatCannotBeRead) {
+  std::filesystem::create_directories(Path("mine/clusters"));
+  File("mine/clusters/renamed.txtpb",
+       "# proto-file: orrery/v1/cluster.proto\n# proto-message: orrery.v1.Cluster\n"
+       "preset: \"selene\"\naccelerator { preset: \"a100-sxm-80gb\" name: \"nobody\" }\n");
+  const std::string cluster = Path("cluster.txtpb").string();
+  const Outcome imported = Orrery("topology import --nvidia-smi " + Matrix() + " --like renamed --spec-path " +
+                                  Path("mine").string() + " -o " + cluster);
+  EXPECT_EQ(imported.code, 2);
+  EXPECT_EQ(imported.out, "");
+  EXPECT_THAT(imported.err, AllOf(HasSubstr("the imported cluster cannot be read, so it is not written: "),
+                                  HasSubstr("accelerator.preset"), HasSubstr("nobody")));
+  EXPECT_FALSE(std::filesystem::exists(cluster));
+}
+
 TEST_F(TopologyCliTest, BadInput) {
   const std::string broken = File("broken.xml", "<system>\n<cpu>\n</system>\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -125,6 +142,9 @@ TEST_F(TopologyCliTest, BadInput) {
       {"import --nccl-xml /no/such.xml", "/no/such.xml"},
       {"import --nccl-xml " + broken, "broken.xml:3: not well-formed XML: mismatched tag"},
       {"import --nvidia-smi " + broken + " --accelerator h100-sxm-80gb", "broken.xml: no matrix of nvidia-smi topo -m"},
+      {"import --nvidia-smi " + Matrix() + " --ibnetdiscover " + Fabric() +
+           " --accelerator a100-sxm-80gb --gpu-hosts ''",
+       "--gpu-hosts: must not be empty"},
       {"import --nvidia-smi " + Matrix(), "does not name the GPU; give --accelerator"},
       {"import --nvidia-smi " + Matrix() + " --accelerator a100-sxm-80gb -o " + Path("topo.txt").string(),
        "is read by this command"}};

@@ -153,6 +153,21 @@ TEST(FreeFormTest, IsLikeAGeneratedOne) {
   EXPECT_EQ(Summarise(topology).bisection, 50'000'000'000);
 }
 
+// "agpu" is GPU 0. As "gpu:1" its id goes before the number, which is that of the other GPU.
+TEST(FreeFormTest, AnIdGoesBeforeANumber) {
+  const auto named = [](const char* a, const char* b) {
+    return BuildTopology(ParseCluster(absl::StrCat("graph { device { id: \"", a, "\" kind: GPU } device { id: \"", b,
+                                                   "\" kind: GPU } ", CableText(a, b), "}")));
+  };
+  const Topology numbered = named("x", "y");
+  EXPECT_EQ(*numbered.Find("gpu:1"), numbered.gpu(1));
+  const Topology topology = named("gpu:1", "y");
+  EXPECT_EQ(topology.NameOf(topology.gpu(0)), "gpu:1");
+  EXPECT_EQ(*topology.Find("gpu:1"), topology.gpu(0));
+  EXPECT_EQ(*topology.Find("gpu:0"), topology.gpu(0));  // no id: the number
+  EXPECT_EQ(*topology.Find("y"), topology.gpu(1));
+}
+
 // NICs back to back, without a switch.
 TEST(FreeFormTest, BackToBack) {
   const Topology topology = BuildTopology(ParseCluster(Pair(CableText("anic", "bnic"))));

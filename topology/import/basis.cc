@@ -35,6 +35,27 @@ absl::StatusOr<std::string> AcceleratorOf(int compute_capability, const std::vec
       absl::StrCat(what, "; give --accelerator, one of ", absl::StrJoin(found.empty() ? names : found, ", ")));
 }
 
+// A graph may stand alone, and then has no links by kind that could be taken.
+bool HasLinks(const v1::Cluster& cluster) { return cluster.has_node() && cluster.has_fabric(); }
+
+// The preset that --like names.
+absl::Status TakeLike(const std::string& name, const spec::LoadOptions& load, Basis* basis, Findings* findings) {
+  ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, load, &basis->cluster));
+  if (!HasLinks(basis->cluster)) {
+    return absl::InvalidArgumentError(absl::StrCat("--like ", name,
+                                                   ": is given device by device, without node and fabric; allowed: a "
+                                                   "cluster preset that has both"));
+  }
+  if (!basis->accelerator.empty()) return absl::OkStatus();
+  basis->accelerator = basis->cluster.accelerator().name();
+  if (basis->accelerator.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--like ", name, ": names no accelerator; allowed: --accelerator beside it"));
+  }
+  findings->Assume(absl::StrCat("accelerator ", basis->accelerator, ": that of --like ", name));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Basis> FindBasis(const BasisOptions& options, const spec::LoadOptions& load, Findings* findings) {
@@ -44,11 +65,7 @@ absl::StatusOr<Basis> FindBasis(const BasisOptions& options, const spec::LoadOpt
   if (!basis.accelerator.empty()) ABSL_RETURN_IF_ERROR(CheckName("--accelerator", basis.accelerator, accelerators));
   if (!basis.name.empty()) {
     ABSL_RETURN_IF_ERROR(CheckName("--like", basis.name, clusters));
-    ABSL_RETURN_IF_ERROR(spec::LoadPreset(basis.name, load, &basis.cluster));
-    if (basis.accelerator.empty()) {
-      basis.accelerator = basis.cluster.accelerator().name();
-      findings->Assume(absl::StrCat("accelerator ", basis.accelerator, ": that of --like ", basis.name));
-    }
+    ABSL_RETURN_IF_ERROR(TakeLike(basis.name, load, &basis, findings));
     return basis;
   }
   if (basis.accelerator.empty()) {
@@ -63,7 +80,7 @@ absl::StatusOr<Basis> FindBasis(const BasisOptions& options, const spec::LoadOpt
   for (const std::string& name : clusters) {
     v1::Cluster cluster;
     ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, load, &cluster));
-    if (cluster.accelerator().name() != basis.accelerator) continue;
+    if (cluster.accelerator().name() != basis.accelerator || !HasLinks(cluster)) continue;
     if (!basis.name.empty() && merit(cluster) <= merit(basis.cluster)) continue;
     basis.name = name;
     basis.cluster = cluster;

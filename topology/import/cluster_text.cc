@@ -10,7 +10,10 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "google/protobuf/text_format.h"
+#include "proto/cluster_loader.h"
 #include "topology/import/import.h"
+#include "topology/problems.h"
+#include "topology/topology.h"
 
 namespace orrery::topology {
 namespace {
@@ -65,6 +68,17 @@ std::string ImportedText(const ImportOptions& options, const ImportResult& resul
   printer.SetUseUtf8StringEscaping(true);
   ORRERY_CHECK(printer.PrintToString(result.cluster, &body));
   return absl::StrCat(text, body);
+}
+
+absl::Status CheckLoads(const ImportOptions& options, const std::string& text, const std::string& file) {
+  const auto problems = [](const v1::Cluster& cluster) { return ProblemsOf(Topology::Build(cluster).status()); };
+  std::vector<spec::SpecError> errors;
+  const absl::Status loaded = spec::LoadClusterFromText(text, file, options.load, problems, &errors).status();
+  if (loaded.ok()) return absl::OkStatus();
+  const std::string first = errors.empty() ? std::string(loaded.message()) : errors.front().ToString();
+  const std::string more = errors.size() > 1 ? absl::StrCat(" (and ", errors.size() - 1, " more)") : "";
+  return absl::InvalidArgumentError(
+      absl::StrCat("the imported cluster cannot be read, so it is not written: ", Printable(first), more));
 }
 
 }  // namespace orrery::topology

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "proto/defaults.h"
+#include "topology/fabric_plan.h"
 #include "topology/import/basis.h"
 #include "topology/import/graph_builder.h"
 #include "topology/import/ib_fabric.h"
@@ -53,6 +54,10 @@ class Importer {
     if (options_.nccl_xml.has_value() || options_.nvidia_smi.has_value() || options_.ibnetdiscover.has_value()) {
       if (!options_.gpu_hosts.empty() && !options_.ibnetdiscover.has_value()) {
         return absl::InvalidArgumentError("--gpu-hosts names hosts of a fabric; allowed: with --ibnetdiscover");
+      }
+      for (const std::string& prefix : options_.gpu_hosts) {
+        if (prefix.empty())
+          return absl::InvalidArgumentError("--gpu-hosts must not be empty; allowed: how the names of hosts begin");
       }
       if (options_.nodes.has_value() && (*options_.nodes < 1 || *options_.nodes > kMostNodes)) {
         return absl::InvalidArgumentError(absl::StrCat("--nodes ", *options_.nodes, "; allowed: 1 to ", kMostNodes));
@@ -172,8 +177,7 @@ class Importer {
     v1::Cluster& cluster = result_.cluster;
     cluster.set_nodes(Nodes());
     *cluster.mutable_node() = node_;
-    *cluster.mutable_fabric() = basis_.cluster.fabric();
-    FitLeaves(cluster.mutable_fabric());
+    *cluster.mutable_fabric() = FabricFor(Nodes());
     std::string irregular = Irregularity(*server_);
     if (has_fabric()) {
       const RegularFabric regular = FindRegularFabric(*fabric_, placement_.servers);
@@ -187,11 +191,8 @@ class Importer {
       if (basis_.cluster.fabric().has_routing())
         cluster.mutable_fabric()->set_routing(basis_.cluster.fabric().routing());
     } else if (Nodes() > 1) {
-      if (!irregular.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(server_->source, ": a node that is not regular (", irregular, "), and ", Nodes(),
-                         " of them without a fabric; allowed: --nodes 1, or --ibnetdiscover"));
-      }
+      if (!irregular.empty()) return NotRepeatable(irregular);
+      ABSL_RETURN_IF_ERROR(CheckFabricHolds());
       findings()->Assume(absl::StrCat("fabric: all of it as in preset ", basis_.name, "; no file describes it"));
     }
     for (const PlacedServer& server : placement_.servers) result_.hosts.push_back(server.name);
@@ -200,6 +201,7 @@ class Importer {
     }
     result_.irregularity = irregular;
     if (irregular.empty()) return absl::OkStatus();
+    if (!has_fabric() && Nodes() > 1) return NotRepeatable(irregular);  // the graph would be of one node
     *cluster.mutable_graph() = GraphOf(true);
     MakeShareable(cluster.mutable_node());
     return OfSource(Topology::Build(Resolved(cluster)).status());
@@ -212,11 +214,41 @@ class Importer {
                         absl::StrCat(has_fabric() ? fabric_->source : server_->source, ": ", status.message()));
   }
 
-  // A few nodes take leaf switches of their number, not those of the preset's many.
-  void FitLeaves(v1::Fabric* fabric) const {
-    if (Nodes() >= fabric->nodes_per_leaf()) return;
-    fabric->set_nodes_per_leaf(Nodes());
-    fabric->set_nodes_per_pod(0);
+  absl::Status NotRepeatable(const std::string& irregularity) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(server_->source, ": a node that is not regular (", irregularity, "), and ", Nodes(),
+                     " of them without a fabric; allowed: --nodes 1, or --ibnetdiscover"));
+  }
+
+  // The preset's. A few nodes take leaf switches of their number, not those of its many.
+  v1::Fabric FabricFor(std::int64_t nodes) const {
+    v1::Fabric fabric = basis_.cluster.fabric();
+    if (nodes >= fabric.nodes_per_leaf()) return fabric;
+    fabric.set_nodes_per_leaf(nodes);
+    fabric.set_nodes_per_pod(0);
+    return fabric;
+  }
+
+  absl::Status PlanFor(std::int64_t nodes) const {
+    v1::Cluster cluster = result_.cluster;
+    cluster.set_nodes(nodes);
+    *cluster.mutable_fabric() = FabricFor(nodes);
+    return PlanFabric(Resolved(std::move(cluster))).status();
+  }
+
+  // That the preset's fabric has the ports for the nodes asked for; a plan that fails does so for every larger number.
+  absl::Status CheckFabricHolds() const {
+    const absl::Status planned = PlanFor(Nodes());
+    if (planned.ok()) return absl::OkStatus();
+    std::int64_t held = 0;
+    for (std::int64_t refused = Nodes(); refused - held > 1;) {
+      const std::int64_t middle = held + (refused - held) / 2;
+      (PlanFor(middle).ok() ? held : refused) = middle;
+    }
+    const std::string allowed = held == 0 ? "" : absl::StrCat("1 to ", held, " nodes, or ");
+    return absl::InvalidArgumentError(
+        absl::StrCat("--nodes ", Nodes(), ": the fabric of preset ", basis_.name, " holds ", held, " nodes of ",
+                     server_->source, "; allowed: ", allowed, "--like with a larger fabric (", planned.message(), ")"));
   }
 
   std::string DifferentSizes() const {
@@ -234,6 +266,9 @@ class Importer {
     if (!built.ok()) return OfSource(built.status());
     const Topology& described = *built;
     const absl::StatusOr<Topology> generated = Topology::Build(Resolved(result_.cluster));
+    if (absl::IsResourceExhausted(generated.status()) && !has_fabric()) {
+      return absl::InvalidArgumentError(absl::StrCat("--nodes ", Nodes(), ": ", generated.status().message()));
+    }
     if (!generated.ok()) return std::string(generated.status().message());
     if (!has_fabric()) return DifferenceInside(described, *generated);
     const auto differ = [](const char* what, std::int64_t there, std::int64_t here) {

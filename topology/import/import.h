@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "orrery/v1/cluster.pb.h"
 #include "proto/loader.h"
@@ -53,6 +54,10 @@ absl::StatusOr<ImportResult> Import(const ImportOptions& options);
 
 // The cluster's file. Its head says from what it was made and what was assumed; it loads as it is.
 std::string ImportedText(const ImportOptions& options, const ImportResult& result);
+
+// That `text`, which is to become `file`, loads as a cluster and builds as a topology. INVALID_ARGUMENT: the first
+// thing that is wrong with it, on one line.
+absl::Status CheckLoads(const ImportOptions& options, const std::string& text, const std::string& file);
 
 }  // namespace orrery::topology
 

@@ -1,6 +1,8 @@
 #include "sim/collectives/nccl/communicator.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -9,10 +11,39 @@ namespace {
 
 BytesPerSecond Achieved(const v1::Link& link) { return BytesPerSecond(link.bandwidth() * link.efficiency()); }
 
+// Whether nvlink_pair leaves no GPU of the node apart, so that a ring can go over NVLink.
+bool PairsJoinAll(const v1::Node& node) {
+  std::vector<std::int64_t> leader(static_cast<std::size_t>(node.gpus()));
+  std::iota(leader.begin(), leader.end(), 0);
+  const auto find = [&](std::int64_t gpu) {
+    while (leader[static_cast<std::size_t>(gpu)] != gpu) gpu = leader[static_cast<std::size_t>(gpu)];
+    return gpu;
+  };
+  std::int64_t apart = node.gpus();
+  for (const v1::NvlinkPair& pair : node.nvlink_pair()) {
+    if (pair.a() >= node.gpus() || pair.b() >= node.gpus()) continue;
+    const std::int64_t a = find(pair.a()), b = find(pair.b());
+    if (a == b) continue;
+    leader[static_cast<std::size_t>(a)] = b;
+    --apart;
+  }
+  return node.nvlink_pair_size() > 0 && apart == 1;
+}
+
+// What PCIe leaves to a NIC: its own link, and its part of the link of a GPU that has several.
+BytesPerSecond PciePerNic(const v1::Node& node) {
+  const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
+  return Achieved(node.pcie()) / std::max(1.0, nics_per_gpu);
+}
+
 }  // namespace
 
 absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement) {
   const v1::Node& node = cluster.node();
+  if (node.gpus() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cluster ", cluster.name(), " is given device by device; allowed: one that states node and fabric"));
+  }
   if (placement.nodes < 1 || placement.ranks < placement.nodes || placement.max_ranks_per_node > node.gpus() ||
       placement.max_ranks_per_node < 1 || placement.min_ranks_per_node < 1) {
     return absl::InvalidArgumentError(
@@ -31,13 +62,13 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   comm.nics = std::max<std::int64_t>(1, node.nics() * placement.min_ranks_per_node / node.gpus());
   comm.compute_capability = cluster.accelerator().compute_capability();
   comm.cpu = node.cpu_vendor();
-  comm.nvlink = node.nvswitches() > 0 || node.nvlink_pair_size() > 0;
+  comm.nvlink = node.nvswitches() > 0 || PairsJoinAll(node);
   comm.nvswitch = node.nvswitches() > 0;
   const v1::Link& intra = comm.nvlink ? node.nvlink() : node.pcie();
   comm.nominal_nvlink = BytesPerSecond(intra.bandwidth());
   comm.nvlink_bandwidth = Achieved(intra);
   comm.nominal_nic = BytesPerSecond(node.nic().bandwidth());
-  comm.nic_bandwidth = Achieved(node.nic());
+  comm.nic_bandwidth = std::min(Achieved(node.nic()), PciePerNic(node));
   comm.leaves = std::max<std::int64_t>(1, placement.leaves);
   comm.oversubscription = std::max(1.0, cluster.fabric().oversubscription());
   return comm;

@@ -150,11 +150,18 @@ absl::StatusOr<Price> Model::PriceOf(Operation operation, std::int64_t bytes) co
     if (options_.forced.protocol != v1::NCCL_PROTOCOL_UNSPECIFIED) {
       absl::StrAppend(&wanted, wanted.empty() ? "" : " ", ProtocolName(options_.forced.protocol));
     }
-    return absl::InvalidArgumentError(absl::StrCat(OperationName(operation), ": ", wanted, " cannot carry it out on ",
+    const std::string subject = wanted.empty() ? "nothing can" : wanted + " cannot";
+    return absl::InvalidArgumentError(absl::StrCat(OperationName(operation), ": ", subject, " carry it out on ",
                                                    comm_.ranks, " ranks on ", comm_.nodes,
                                                    comm_.nodes == 1 ? " node" : " nodes", " of this kind"));
   }
   const Duration duration = time_.Of(operation, bytes, *variant);
+  constexpr double kLongest = 4e6;  // seconds; either part, of what a Time can hold
+  if (!(duration.fixed < kLongest && duration.progress < kLongest)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(OperationName(operation), " of ", bytes,
+                     " bytes takes more than 46 days; allowed: fewer bytes, or faster links"));
+  }
   price.variant = *variant;
   price.channels = ChannelsOf(bytes, *variant);
   price.fixed = TimeFromSeconds(duration.fixed);

@@ -68,7 +68,8 @@ double TimeModel::Step(double chunk, double latency) const {
   const double all = ring_ * chunk;
   double link = 0;
   if (comm_.ranks_per_node > 1) {
-    const double share = comm_.nodes == 1 ? 1 : (local_ - 1) / local_;
+    // Without NVLink a GPU reaches its NIC over the link that it reaches its neighbours by.
+    const double share = comm_.nodes == 1 || !comm_.nvlink ? 1 : (local_ - 1) / local_;
     link = all * share / (NvlinkCapacity() * times_.nvlink_share().value());
   }
   if (comm_.nodes > 1) link = std::max(link, all / comm_.NodeNetwork().count());
@@ -265,7 +266,7 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
   switch (variant.algorithm) {
     case v1::RING: {
       const double moved = bytes * RingShare(operation, n_) * wire;
-      sent.nvlink = comm_.ranks_per_node == 1 ? 0 : moved * (several ? (local_ - 1) / local_ : 1);
+      sent.nvlink = comm_.ranks_per_node == 1 ? 0 : moved * (several && comm_.nvlink ? (local_ - 1) / local_ : 1);
       sent.nic = several ? moved / local_ : 0;
       break;
     }

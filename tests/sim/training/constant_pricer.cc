@@ -65,7 +65,8 @@ RolePrices ConstantPricer::PricesOf(const layout::Coordinates& at) {
     const auto stage = static_cast<std::size_t>(plan_.schedule.StageOf(prices.pipeline_rank, chunk));
     prices.chunks.push_back(&Chunk(stage, slowness));
     prices.parameter_gather.push_back({Time(costs_.gather)});
-    prices.gradient_bucket.push_back({.shards = {Time(costs_.reduction)}, .replicas = {Time(costs_.replica_reduction)}});
+    prices.gradient_bucket.push_back(
+        {.shards = {Time(costs_.reduction)}, .replicas = {Time(costs_.replica_reduction)}});
     prices.buckets.push_back(
         std::min(costs_.buckets, std::max(1, static_cast<std::int32_t>(plan_.stages[stage].layers))));
   }

@@ -103,6 +103,12 @@ TEST(SharedLinksTest, ASlowLinkCostsTime) {
   EXPECT_EQ(with("{device: \"node0/nic0\" to: \"leaf0\" capacity: 0.5}"), half);
 }
 
+TEST(SharedLinksTest, SlowLinksThatNobodyUsesAreWarnedOf) {
+  const Result result = Report(Flow({"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4",
+                                     "perturbation.link={device: \"node9/nic0\" capacity: 0.5}"}));
+  EXPECT_THAT(result.warnings, ::testing::Contains(HasSubstr("no transfer that shares links uses node9/nic0")));
+}
+
 TEST(SharedLinksTest, Refusals) {
   const auto error = [](const std::vector<std::string>& overrides) {
     return std::string(Simulate(Flow(overrides)).status().message());

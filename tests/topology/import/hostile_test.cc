@@ -85,7 +85,7 @@ class HostileTest : public ::testing::Test {
       const absl::StatusOr<ImportResult> result = Import(options);
       if (result.ok()) {
         ++imported;
-        EXPECT_FALSE(ImportedText(options, *result).empty());
+        EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
         continue;
       }
       EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << result.status();

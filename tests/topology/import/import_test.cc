@@ -18,7 +18,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ImportFile File(const std::string& name, const std::string& text) { return {name, text}; }
 
@@ -70,6 +72,66 @@ TEST(ImportTest, ManyNodesTakeTheFabricOfAPreset) {
   const absl::StatusOr<Topology> topology = LoadTopology(ImportedText(options, *result));
   ASSERT_TRUE(topology.ok()) << topology.status();
   EXPECT_EQ(topology->gpus(), 80);
+}
+
+// dgx-h100-ndr: 32 nodes under leaves of 32 x 25 / 50 = 16 uplinks; a pod of 128 nodes has 4 x 4 leaves of 16 cables,
+// which fill 8 spines of 32 ports down and 32 up; each spine reaches at most 32 cores of 64 ports, so 64 pods.
+TEST(ImportTest, MoreNodesThanThePresetsFabricHolds) {
+  ImportOptions options = Options();
+  options.nccl_xml = File("topo.xml", DumpedNode());
+  options.like = "dgx-h100-ndr";
+  options.nodes = 8192;
+  const absl::StatusOr<ImportResult> result = Import(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->irregularity, "");
+  EXPECT_EQ(result->cluster.nodes(), 8192);
+  const absl::StatusOr<Topology> topology = LoadTopology(ImportedText(options, *result));
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->gpus(), 8192 * 4);
+  for (const std::int64_t nodes : {8193, 10'000, 10'000'000}) {
+    options.nodes = nodes;
+    EXPECT_THAT(Refusal(options),
+                AllOf(HasSubstr("--nodes " + std::to_string(nodes) + ": the fabric of preset dgx-h100-ndr holds 8192 "),
+                      HasSubstr("allowed: 1 to 8192 nodes, or --like"), Not(HasSubstr("\n"))));
+  }
+}
+
+TEST(ImportTest, LikeAGraphWithoutNodeAndFabric) {
+  ImportOptions options = Options();
+  options.nccl_xml = File("topo.xml", DumpedNode());
+  options.like = "two-servers-graph";
+  const char* refusal = "--like two-servers-graph: is given device by device, without node and fabric";
+  EXPECT_THAT(Refusal(options), HasSubstr(refusal));
+  options.accelerator = "";
+  EXPECT_THAT(Refusal(options), HasSubstr(refusal));
+}
+
+TEST(ImportTest, WhatCannotBeReadAgain) {
+  ImportOptions options = Options();
+  options.nccl_xml = File("topo.xml", DumpedNode());
+  absl::StatusOr<ImportResult> result = Import(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
+  const auto refusal = [&] {
+    const absl::Status status = CheckLoads(options, ImportedText(options, *result), "out.txtpb");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  // A rule of the loader, two errors.
+  v1::Node* node = result->cluster.mutable_node();
+  const double bandwidth = node->nic().bandwidth();
+  node->mutable_nic()->set_bandwidth(0);
+  node->mutable_nic()->set_efficiency(2);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("so it is not written: out.txtpb:"), HasSubstr("node.nic.bandwidth: "),
+                               EndsWith(" (and 1 more)"), Not(HasSubstr("\n"))));
+  node->mutable_nic()->set_bandwidth(bandwidth);
+  node->mutable_nic()->set_efficiency(1);
+  EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
+  // What only the topology finds.
+  v1::Device* device = result->cluster.mutable_graph()->add_device();
+  device->set_id("nic");
+  device->set_kind(v1::NIC);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("graph.device"), HasSubstr("has no GPU")));
 }
 
 // 8 hosts, two rails, 4 hosts per leaf, 2 spines with 2 cables from each leaf: 4 x 50 GB/s below a leaf and above it.
@@ -149,6 +211,10 @@ TEST(ImportTest, HostsWithoutGpusAreLeftOut) {
   options.gpu_hosts = {};
   options.nccl_xml = File("topo.xml", DumpedNode());
   EXPECT_EQ(Refusal(options), "fabric.txt: no host has the 4 NICs of the node in topo.xml; found: 2 ports: 8 hosts");
+  for (const std::vector<std::string>& prefixes : {std::vector<std::string>{""}, {"node1", ""}}) {
+    options.gpu_hosts = prefixes;
+    EXPECT_THAT(Refusal(options), HasSubstr("--gpu-hosts must not be empty"));
+  }
   options.gpu_hosts = {"node1"};
   EXPECT_THAT(Refusal(options), HasSubstr("host node1 has 2 ports in the fabric, the node of topo.xml 4 NICs"));
 }
