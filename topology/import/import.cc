@@ -245,10 +245,11 @@ class Importer {
       const std::int64_t middle = held + (refused - held) / 2;
       (PlanFor(middle).ok() ? held : refused) = middle;
     }
+    const std::string reason(planned.message());
     const std::string allowed = held == 0 ? "" : absl::StrCat("1 to ", held, " nodes, or ");
-    return absl::InvalidArgumentError(
-        absl::StrCat("--nodes ", Nodes(), ": the fabric of preset ", basis_.name, " holds ", held, " nodes of ",
-                     server_->source, "; allowed: ", allowed, "--like with a larger fabric (", planned.message(), ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--nodes ", Nodes(), ": the fabric of preset ", basis_.name, " holds ", held, " nodes of ", server_->source,
+        " (", reason.substr(0, reason.find("; allowed:")), "); allowed: ", allowed, "--like with a larger fabric"));
   }
 
   std::string DifferentSizes() const {

@@ -118,14 +118,14 @@ TEST(ImportTest, WhatCannotBeReadAgain) {
     return std::string(status.message());
   };
   // A rule of the loader, two errors.
-  v1::Node* node = result->cluster.mutable_node();
-  const double bandwidth = node->nic().bandwidth();
-  node->mutable_nic()->set_bandwidth(0);
-  node->mutable_nic()->set_efficiency(2);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("so it is not written: out.txtpb:"), HasSubstr("node.nic.bandwidth: "),
+  v1::Link* nic = result->cluster.mutable_node()->mutable_nic();
+  const double bandwidth = nic->bandwidth();
+  nic->set_bandwidth(0);
+  result->cluster.set_nodes(0);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("so it is not written: out.txtpb:"), HasSubstr("nodes: found 0; allowed: "),
                                EndsWith(" (and 1 more)"), Not(HasSubstr("\n"))));
-  node->mutable_nic()->set_bandwidth(bandwidth);
-  node->mutable_nic()->set_efficiency(1);
+  nic->set_bandwidth(bandwidth);
+  result->cluster.set_nodes(1);
   EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
   // What only the topology finds.
   v1::Device* device = result->cluster.mutable_graph()->add_device();
