@@ -33,7 +33,7 @@ constexpr std::int32_t kNobody = -1;
 // the hardware to foresee, and each too long for the cache. Every step therefore fetches what comes up: a line of slots
 // ahead, and the operation after the next, since the next one is tried at once. Never faults, whatever the address.
 constexpr std::ptrdiff_t kSlotsPerLine = 64 / sizeof(Time);
-constexpr std::ptrdiff_t kPartsAhead = 2 * 64 / sizeof(PlannedPart);
+constexpr std::ptrdiff_t kPartsAhead = std::size_t{2} * 64 / sizeof(PlannedPart);
 void Prefetch(const void* next) { __builtin_prefetch(next); }
 
 struct UnitState {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -118,7 +119,7 @@ TEST(TopologyPictureTest, SomeDozensOfNodesAreDrawnOneByOne) {
   EXPECT_EQ(picture.rows[1].boxes.size(), 16);
   EXPECT_EQ(picture.rows[2].boxes.size(), 40);
   // Each node to the 8 leaves of its group, each leaf to each spine.
-  EXPECT_EQ(picture.lines.size(), 40 * 8 + 16 * picture.rows[0].boxes.size());
+  EXPECT_EQ(picture.lines.size(), std::size_t{40} * 8 + 16 * picture.rows[0].boxes.size());
 }
 
 // 128 nodes in four groups of 32: three nodes and a box for 29 more, one for 96 others; the 8 leaves of the group and

@@ -77,7 +77,7 @@ void CountP2p(const Communicator& comm, const v1::NcclSpeeds& speeds, double lin
     const double network = comm.nominal_nic.count() / kGiga;
     per_peer = std::max({per_peer, static_cast<std::int64_t>(std::ceil(network / kNicPerP2pChannel))});
   } else if (comm.nvlink) {
-    per_peer = kP2pChannelsPerLink * static_cast<std::int64_t>(link / speeds.nvlink() + 0.5);
+    per_peer = kP2pChannelsPerLink * std::llround(link / speeds.nvlink());
   }
   found->p2p = std::min(most, std::max(PowerOfTwo(found->communicator), PowerOfTwo(per_peer)));
   per_peer = std::min(found->p2p, PowerOfTwo(per_peer));

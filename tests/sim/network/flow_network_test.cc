@@ -297,7 +297,7 @@ TEST(FlowNetwork, CompletionsOfAnInstantComeByKey) {
   Activity activity;
   activity.loads = loads;
   activity.work = WorkOfUnits(kGiga);
-  for (const std::uint64_t key : {3, 1, 2}) {
+  for (const std::uint64_t key : {3u, 1u, 2u}) {
     activity.key = key;
     ASSERT_TRUE(network.Start(Time(), activity).ok());
   }

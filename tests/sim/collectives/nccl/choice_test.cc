@@ -141,8 +141,8 @@ TEST(Choice, SharpAndPat) {
   ModelOptions options;
   options.sharp = true;
   EXPECT_EQ(Chosen("dgx-h100-ndr", 64, 8, "2.21", Operation::kAllReduce, 8 * kGiB, options), "NVLS Simple");
-  EXPECT_EQ(Chosen("dgx-h100-ndr", 64, 64, "2.23", Operation::kAllGather, 64 * 1024), "PAT Simple");
-  EXPECT_THAT(Chosen("dgx-h100-ndr", 64, 64, "2.21", Operation::kAllGather, 64 * 1024), testing::StartsWith("Ring"));
+  EXPECT_EQ(Chosen("dgx-h100-ndr", 64, 64, "2.23", Operation::kAllGather, 65536), "PAT Simple");
+  EXPECT_THAT(Chosen("dgx-h100-ndr", 64, 64, "2.21", Operation::kAllGather, 65536), testing::StartsWith("Ring"));
 }
 
 TEST(Versions, Nearest) {
