@@ -1,7 +1,6 @@
 #include "calibration/collective_fit.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "base/check.h"
 #include "base/math.h"
 #include "base/status_macros.h"
+#include "calibration/rounding.h"
 
 namespace orrery::calibration {
 namespace {
@@ -45,16 +45,6 @@ constexpr double kGain = 1e-7;
 constexpr double kSquare = 0.01;     // weight of the squared error
 constexpr double kHostMargin = 1.5;  // hosts differ by this from the time of issue that is assumed
 constexpr double kResponse = 0.3;    // by which a constant is moved to see whether any row responds
-
-// Three significant digits, through text: the same double on every machine.
-double Rounded(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific, 2);
-  ORRERY_CHECK(error == std::errc());
-  double rounded = 0;
-  std::from_chars(text, end, rounded);
-  return rounded;
-}
 
 class Search {
  public:

@@ -1,15 +1,14 @@
 #include "calibration/gemm_fit.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/math.h"
 #include "base/statistics.h"
+#include "calibration/rounding.h"
 #include "sim/kernels/gemm.h"
 
 namespace orrery::calibration {
@@ -45,16 +44,6 @@ constexpr int kRounds = 8;  // over all constants at one step
 constexpr double kGain = 1e-7;
 // Weight of the squared error beside the absolute one: between two rows that contradict each other the middle is taken.
 constexpr double kSquare = 0.01;
-
-// Three significant digits, through text: the same double on every machine.
-double Rounded(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific, 2);
-  ORRERY_CHECK(error == std::errc());
-  double rounded = 0;
-  std::from_chars(text, end, rounded);
-  return rounded;
-}
 
 class Search {
  public:

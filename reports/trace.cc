@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "sim/training/model_states.h"
+#include "sim/training/op_names.h"
 
 namespace orrery::reports {
 namespace {
@@ -27,55 +28,6 @@ std::string Microseconds(Time time) {
   std::string fraction = absl::StrCat(count % kPicosecondsPerMicrosecond);
   fraction.insert(0, 6 - fraction.size(), '0');
   return absl::StrCat(count / kPicosecondsPerMicrosecond, ".", fraction);
-}
-
-std::string_view ActionLetter(schedules::ActionKind kind) {
-  switch (kind) {
-    case schedules::ActionKind::kForward:
-      return "F";
-    case schedules::ActionKind::kBackward:
-      return "B";
-    case schedules::ActionKind::kInputGradient:
-      return "I";
-    case schedules::ActionKind::kWeightGradient:
-      return "W";
-  }
-  return "";
-}
-
-// Whose parameters: of a chunk, or under ZeRO-3 of a unit.
-std::string PartOf(const OpLabel& label) {
-  return label.layer >= 0 ? absl::StrCat("layer ", label.layer) : absl::StrCat("chunk ", label.chunk);
-}
-
-std::string NameOf(const OpLabel& label) {
-  switch (label.role) {
-    case OpRole::kIterationBegin:
-      return "iteration begins";
-    case OpRole::kInput:
-      return "input";
-    case OpRole::kParameterGather:
-      return absl::StrCat("all-gather parameters, ", PartOf(label));
-    case OpRole::kPass:
-      return absl::StrCat(std::string(ActionLetter(label.action)), label.micro_batch, " chunk ", label.chunk);
-    case OpRole::kExchange:
-      return "pipeline exchange";
-    case OpRole::kGradientReduction:
-      return absl::StrCat("reduce gradients, ", PartOf(label));
-    case OpRole::kGradientWait:
-      return "wait for gradients";
-    case OpRole::kCopiesReduction:
-      return absl::StrCat("reduce gradients over copies, ", PartOf(label));
-    case OpRole::kEmbeddingReduction:
-      return "reduce embedding gradients";
-    case OpRole::kNormBarrier:
-      return "gradient norm";
-    case OpRole::kSlowestWait:
-      return "wait for the slowest rank";
-    case OpRole::kOptimizer:
-      return "optimizer";
-  }
-  return "";
 }
 
 // Writes the events of one rank. Slices of a thread nest because inner ones are cut to their outer one.
@@ -122,11 +74,11 @@ class RankWriter {
   void WriteGroup(std::size_t first, std::size_t end) {
     const TracedSpan& span = rank_.spans[first];
     if (LabelOf(span).role == OpRole::kPass) {
-      Slice(span.stream, NameOf(LabelOf(span)), span.start, rank_.spans[end - 1].end);
+      Slice(span.stream, training::NameOf(LabelOf(span)), span.start, rank_.spans[end - 1].end);
       for (std::size_t i = first; i < end; ++i) WriteOperator(rank_.spans[i]);
       return;
     }
-    Slice(span.stream, NameOf(LabelOf(span)), span.ready, span.end);
+    Slice(span.stream, training::NameOf(LabelOf(span)), span.ready, span.end);
     if (OpOf(span).kind != OpKind::kLocal && span.start > span.ready) {
       Slice(span.stream, "transfer", span.start, span.end);
     }

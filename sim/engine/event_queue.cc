@@ -382,7 +382,7 @@ class EventQueue : public Engine {
 
   // --- What moves between units.
 
-  // Sets out now. Returns without an arrival event where it shares links.
+  // Sets out now: an event when it arrives, or when its part that shares links begins.
   void SetOut(const Moving& moving, std::int32_t stream, Time lead, Time duration) {
     std::int32_t id = 0;
     if (free_ids_.empty()) {

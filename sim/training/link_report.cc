@@ -5,6 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "sim/training/op_names.h"
 #include "sim/training/program_builder.h"
 
 namespace orrery::training {
@@ -44,25 +45,6 @@ std::vector<std::string> KindsOfRoutes(const engine::World& world) {
   return kinds;
 }
 
-std::string_view NameOf(OpRole role) {
-  switch (role) {
-    case OpRole::kParameterGather:
-      return "parameter gather";
-    case OpRole::kGradientReduction:
-      return "gradient reduction";
-    case OpRole::kCopiesReduction:
-      return "reduction over copies";
-    case OpRole::kEmbeddingReduction:
-      return "embedding reduction";
-    case OpRole::kNormBarrier:
-      return "gradient norm";
-    case OpRole::kExchange:
-      return "pipeline exchange";
-    default:
-      return "pass";
-  }
-}
-
 // Of a key of SharedTransfers. Programs of a folding are those of the built world, by the rank of the unit.
 std::string NameOfTransfer(std::uint64_t key, const TrainingWorld& built, const engine::Folding& replayed) {
   const auto unit = static_cast<std::size_t>(key >> 32);
@@ -73,10 +55,7 @@ std::string NameOfTransfer(std::uint64_t key, const TrainingWorld& built, const 
   const auto program = static_cast<std::size_t>(original->program);
   const std::int32_t tag = built.world.programs[program].ops[op].tag;
   const OpLabel& label = built.labels[program].ops[static_cast<std::size_t>(tag)];
-  std::string name = absl::StrCat(std::string(NameOf(label.role)), " of rank ", rank);
-  if (label.chunk >= 0) absl::StrAppend(&name, ", chunk ", label.chunk);
-  if (label.micro_batch >= 0) absl::StrAppend(&name, ", micro-batch ", label.micro_batch);
-  return name;
+  return absl::StrCat(NameOf(label), " of rank ", rank);
 }
 
 }  // namespace

@@ -88,6 +88,30 @@ TEST(SharedLinksTest, NicsCarryWhatCollectivesRequire) {
   EXPECT_GT(nics, 0);
 }
 
+// A perturbation that leaves all of a link keeps every one of the equal ways apart; else one stands for them.
+TEST(SharedLinksTest, OneOfEqualWaysStandsForAll) {
+  for (const std::string oversubscription : {"1", "8"}) {
+    const std::vector<std::string> overrides = {"software.preset=megascale-2024",
+                                                "parallelism.tp=2",
+                                                "parallelism.pp=2",
+                                                "parallelism.dp=16",
+                                                "cluster.nodes=8",
+                                                "training.global_batch=64",
+                                                "cluster.fabric.nodes_per_leaf=2",
+                                                "cluster.fabric.oversubscription=" + oversubscription};
+    std::vector<std::string> apart = overrides;
+    apart.emplace_back("perturbation.link={device: \"node0/nic0\" capacity: 1}");
+    const Result together = Report(Flow(overrides));
+    const Result each = Report(Flow(apart));
+    ExpectSameTimes(together, each);
+    EXPECT_EQ(together.timeline_hash, each.timeline_hash);
+    // The leaves' ways up are what is shared.
+    if (oversubscription == "8") {
+      EXPECT_GT(together.links->transfers, together.links->never_shared);
+    }
+  }
+}
+
 TEST(SharedLinksTest, ASlowLinkCostsTime) {
   const std::vector<std::string> base = {"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4"};
   const auto with = [&](const std::string& link) {
