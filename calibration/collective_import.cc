@@ -56,6 +56,7 @@ absl::StatusOr<CollectiveImport> ImportCollectiveTable(const CsvTable& table, co
   std::vector<MeasuredCollective> rows;
   const bool states_use = table.FindColumn("use").has_value();
   for (const CsvRow& row : table.rows()) {
+    ABSL_RETURN_IF_ERROR(CheckUse(table, row));
     if (states_use && Cell(table, row, "use") != "fit") continue;
     absl::StatusOr<MeasuredCollective> measured = record.Read(table, row);
     if (absl::IsUnimplemented(measured.status())) {
@@ -93,6 +94,16 @@ absl::StatusOr<CollectiveImport> ImportNcclTests(const NcclTestsLog& log, std::s
   } else {
     return lacks("which collective it is; allowed: --collective all_reduce and the like");
   }
+  const auto differs = [&](const char* option, const std::string& there, const std::string& here) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " ", here, ": ", std::string(name), " says ", there, "; allowed: without it"));
+  };
+  if (log.operation.has_value() && *log.operation != row.operation) {
+    return differs("--collective", nccl::OperationName(*log.operation), given.operation);
+  }
+  if (!log.version.empty() && !given.version.empty() && log.version != given.version) {
+    return differs("--nccl-version", log.version, given.version);
+  }
   const std::string version = log.version.empty() ? given.version : log.version;
   if (version.empty()) return lacks("which NCCL it is; allowed: --nccl-version 2.21 and the like");
   v1::Cluster cluster;
@@ -121,7 +132,13 @@ absl::StatusOr<CollectiveImport> ImportNcclTests(const NcclTestsLog& log, std::s
   }
   CollectiveImport import;
   import.rows = static_cast<int>(rows.size());
-  import.remarks = log.problems;
+  import.grade = GradeOf(log);
+  import.damaged = log.damaged;
+  import.problems = log.problems;
+  import.remarks = log.remarks;
+  const std::string stand_in = record.library().StandIn(version);
+  if (!stand_in.empty()) import.assumptions.push_back(stand_in);
+  import.foreign_version = record.library().CoverageOf(version) == nccl::Coverage::kOutside;
   ABSL_ASSIGN_OR_RETURN(import.fit, FitCollectives(times, rows));
   return import;
 }
@@ -157,7 +174,14 @@ std::string CollectiveImportText(const CollectiveImport& import) {
   absl::StrAppend(&text, table.Render());
   for (const auto& [reason, count] : import.refused)
     absl::StrAppend(&text, "refused: ", count, " rows, ", reason, "\n");
-  for (const std::string& remark : import.remarks) absl::StrAppend(&text, "left out: ", remark, "\n");
+  if (!import.grade.empty()) {
+    absl::StrAppend(&text, "log: ", import.grade, ", ", import.rows, " rows used, ", import.damaged, " damaged\n");
+  }
+  for (const std::string& problem : import.problems) absl::StrAppend(&text, "left out: ", problem, "\n");
+  const std::size_t unnamed = static_cast<std::size_t>(import.damaged) - import.problems.size();
+  if (unnamed > 0) absl::StrAppend(&text, "left out: ", unnamed, " more\n");
+  for (const std::string& remark : import.remarks) absl::StrAppend(&text, "note: ", remark, "\n");
+  for (const std::string& assumption : import.assumptions) absl::StrAppend(&text, "assumed: ", assumption, "\n");
   return text;
 }
 
@@ -173,7 +197,12 @@ std::string CollectiveImportJson(const CollectiveImport& import) {
                                  {"determined", constant.determined()}});
   }
   json["refused"] = import.refused;
-  json["left_out"] = import.remarks;
+  if (!import.grade.empty()) {
+    json["log"] = {{"grade", import.grade}, {"rows", import.rows}, {"damaged", import.damaged}};
+  }
+  json["left_out"] = import.problems;
+  json["remarks"] = import.remarks;
+  json["assumptions"] = import.assumptions;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

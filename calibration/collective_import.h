@@ -22,7 +22,13 @@ struct CollectiveImport {
   int rows = 0;
   // Rows of the architecture that were left out, by reason.
   std::map<std::string, int> refused;
+  // Of a log: its grade (nccl_tests_log.h), rows that were damaged and left out, and the first of these.
+  std::string grade;
+  int damaged = 0;
+  std::vector<std::string> problems;
   std::vector<std::string> remarks;
+  std::vector<std::string> assumptions;
+  bool foreign_version = false;  // of NCCL, outside of those that are listed
 };
 
 // `base`: a preset of nccl_times, whose architecture the rows must have. Of a table, rows with use = fit (all where it

@@ -76,6 +76,16 @@ absl::Status CheckCollectiveColumns(const CsvTable& table) {
   return absl::OkStatus();
 }
 
+absl::Status CheckUse(const CsvTable& table, const CsvRow& row) {
+  if (!table.FindColumn("use").has_value()) return absl::OkStatus();
+  const std::string_view use = Cell(table, row, "use");
+  for (const char* known : {"fit", "check", "shape"}) {
+    if (use == known) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(table.name(), ":", row.line, ": use: \"", std::string(use), "\"; allowed: fit, check, shape"));
+}
+
 absl::StatusOr<CollectiveRecord> CollectiveRecord::Load(const spec::LoadOptions& options) {
   CollectiveRecord record;
   ABSL_ASSIGN_OR_RETURN(nccl::Library library, nccl::Library::Load(options));
@@ -127,7 +137,12 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   measured.operation = *operation;
   measured.split =
       absl::StrCat(measured.source, "|", measured.hardware, "|", measured.ranks, "|", nccl::OperationName(*operation));
+  ABSL_RETURN_IF_ERROR(CheckUse(table, row));
   ABSL_RETURN_IF_ERROR(CheckTuning(cell("tuning")));
+  if (!cell("concurrent_groups").empty()) {
+    ABSL_ASSIGN_OR_RETURN(const std::int64_t groups, PositiveInteger(table, row, "concurrent_groups", kMostRanks));
+    if (groups > 1) return absl::UnimplementedError("several groups at once");
+  }
 
   v1::Cluster cluster = clusters_.at(system->cluster());
   measured.assumptions.push_back(absl::StrCat("cluster = ", system->cluster()));

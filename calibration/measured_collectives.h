@@ -61,6 +61,9 @@ class CollectiveRecord {
 // NOT_FOUND where the table lacks a column that Read needs.
 absl::Status CheckCollectiveColumns(const CsvTable& table);
 
+// INVALID_ARGUMENT where the row's `use` is none of fit, check and shape; a table without that column has no such row.
+absl::Status CheckUse(const CsvTable& table, const CsvRow& row);
+
 // What the row's program would have printed, in seconds, with these constants.
 absl::StatusOr<double> PredictCollective(const MeasuredCollective& row, const v1::NcclTimes& times,
                                          collectives::nccl::Price* price = nullptr);

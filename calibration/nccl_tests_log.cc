@@ -1,8 +1,12 @@
 #include "calibration/nccl_tests_log.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -18,9 +22,15 @@ constexpr double kMicro = 1e-6;
 constexpr double kGiga = 1e9;
 constexpr std::size_t kGroup = 4;                // time, algbw, busbw, #wrong
 constexpr std::size_t kFewest = 3 + 2 * kGroup;  // size, count, type before them
+constexpr std::size_t kMost = 5 + 2 * kGroup;    // and redop, root
+constexpr std::size_t kLongestPrefix = 4;        // words before a row: "[1,0]<stdout>:", "0:", a date and time
 constexpr double kRounding = 0.02;               // of algbw and time as printed
 constexpr std::size_t kMostProblems = 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+constexpr absl::string_view kHeading[] = {"size", "count", "type"};
+constexpr absl::string_view kTypes[] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
+                                        "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
 
 template <typename Number>
 std::optional<Number> Parse(absl::string_view text) {
@@ -42,17 +52,21 @@ std::string_view Behind(std::string_view line, std::string_view key) {
 class Reader {
  public:
   void Line(std::string_view line, int number) {
-    Header(line);
-    const std::vector<absl::string_view> words =
+    Header(line, number);
+    std::vector<absl::string_view> words =
         absl::StrSplit(absl::string_view(line.data(), line.size()), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-    const bool row = words.size() >= kFewest && Parse<std::int64_t>(words[0]).has_value() &&
-                     Parse<std::int64_t>(words[1]).has_value() && !Parse<double>(words[2]).has_value();
-    if (!row) {
+    if (IsHeading(words)) in_table_ = true;
+    if (!IsRow(&words)) {
       ++log_.skipped;
       return;
     }
-    Row(words, number);
+    const std::string problem = Row(words, number);
+    if (problem.empty()) return;
+    ++log_.damaged;
+    if (log_.problems.size() < kMostProblems) log_.problems.push_back(absl::StrCat("line ", number, ": ", problem));
   }
+
+  const std::string& error() const { return error_; }
 
   NcclTestsLog Finish() {
     log_.hosts = static_cast<std::int64_t>(hosts_.size());
@@ -60,60 +74,130 @@ class Reader {
   }
 
  private:
-  void Header(std::string_view line) {
+  static bool IsHeading(const std::vector<absl::string_view>& words) {
+    const auto names = std::search(words.begin(), words.end(), std::begin(kHeading), std::end(kHeading));
+    return names != words.begin() && names != words.end();
+  }
+
+  // Takes what a launcher put before the row away.
+  bool IsRow(std::vector<absl::string_view>* words) const {
+    const auto whole = [&](std::size_t i) { return Parse<std::int64_t>((*words)[i]).has_value(); };
+    const auto type = [&](std::size_t i) {
+      const absl::string_view word = (*words)[i];
+      if (in_table_ && std::isalpha(static_cast<unsigned char>(word[0])) != 0) return true;
+      return std::find(std::begin(kTypes), std::end(kTypes), word) != std::end(kTypes);
+    };
+    for (std::size_t i = 0; i <= kLongestPrefix && i + 2 < words->size(); ++i) {
+      if (!whole(i) || !whole(i + 1) || !type(i + 2)) continue;
+      words->erase(words->begin(), words->begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    // Cut off before the type.
+    return in_table_ && !words->empty() && words->size() < 3 && whole(0) && (words->size() == 1 || whole(1));
+  }
+
+  void Several(int number, const std::string& what, const std::string& before) {
+    if (error_.empty()) {
+      error_ = absl::StrCat("line ", number, ": ", what, " behind ", before, "; allowed: one per log");
+    }
+  }
+
+  void Header(std::string_view line, int number) {
     const std::size_t program = line.find("_perf");
-    if (program != std::string_view::npos && !log_.operation.has_value()) {
+    if (program != std::string_view::npos) {
       std::size_t begin = program;
       while (begin > 0 && (std::isalpha(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_')) {
         --begin;
       }
       const absl::StatusOr<nccl::Operation> found = nccl::OperationOf(line.substr(begin, program - begin));
+      if (found.ok() && log_.operation.has_value() && *found != *log_.operation) {
+        Several(number, nccl::OperationName(*found), nccl::OperationName(*log_.operation));
+      }
       if (found.ok()) log_.operation = *found;
     }
-    if (log_.version.empty()) log_.version = std::string(Behind(line, "NCCL version "));
+    const std::string_view version = Behind(line, "NCCL version ");
+    if (!version.empty()) {
+      if (!log_.version.empty() && log_.version != version) {
+        Several(number, absl::StrCat("NCCL ", std::string(version)), absl::StrCat("NCCL ", log_.version));
+      }
+      log_.version = std::string(version);
+    }
     const auto threads = Parse<std::int64_t>(Text(Behind(line, "nThread ")));
     const auto gpus = Parse<std::int64_t>(Text(Behind(line, "nGpus ")));
     if (threads.has_value() && gpus.has_value()) log_.gpus_per_process = std::max<std::int64_t>(1, *threads * *gpus);
     const std::string_view rank = Behind(line, "Rank ");
     if (!rank.empty() && line.find(" Pid ") != std::string_view::npos) {
-      if (const auto number = Parse<std::int64_t>(Text(rank)); number.has_value()) {
-        log_.ranks = std::max(log_.ranks, *number + 1);
+      if (const auto found_rank = Parse<std::int64_t>(Text(rank)); found_rank.has_value()) {
+        log_.ranks = std::max(log_.ranks, *found_rank + 1);
         hosts_.insert(std::string(Behind(line, " on ")));
       }
     }
   }
 
-  void Row(const std::vector<absl::string_view>& words, int number) {
+  // What is wrong with the row; empty: nothing, and it is kept.
+  std::string Row(const std::vector<absl::string_view>& words, int number) {
+    if (words.size() < kFewest) return absl::StrCat("cut off: ", words.size(), " columns");
+    if (words.size() > kMost) {
+      return absl::StrCat(words.size(), " columns; allowed: ", kFewest, " to ", kMost,
+                          " (output of several processes?)");
+    }
     NcclTestsRow row{.line = number, .bytes = *Parse<std::int64_t>(words[0])};
-    const auto problem = [&](std::string_view what) {
-      if (log_.problems.size() < kMostProblems) {
-        log_.problems.push_back(absl::StrCat("line ", number, ": ", std::string(what)));
-      }
-    };
+    if (row.bytes < 1 || row.bytes > kMostBytes) return "size; allowed: 1 byte to 1 PiB";
     const std::size_t first = words.size() - 2 * kGroup;
-    const auto out = Parse<double>(words[first]), in = Parse<double>(words[first + kGroup]);
-    const auto rate = Parse<double>(words[first + 1]);
-    if (!out.has_value() || !in.has_value() || !rate.has_value()) return problem("time or algbw is no number");
-    if (row.bytes < 1 || row.bytes > kMostBytes) return problem("size; allowed: 1 byte to 1 PiB");
-    if (!(*out > 0) || !(*in > 0) || !std::isfinite(*out) || !std::isfinite(*in)) {
-      return problem("time; allowed: above 0");
+    for (const bool in_place : {false, true}) {
+      double& seconds = in_place ? row.in_place : row.out_of_place;
+      std::string problem = Group(words, first + (in_place ? kGroup : 0), row.bytes, &seconds);
+      if (!problem.empty()) return absl::StrCat(in_place ? "in-place " : "", problem);
     }
-    const double implied = static_cast<double>(row.bytes) / (*out * kMicro) / kGiga;
-    if (std::fabs(implied - *rate) > kRounding * implied + 0.01) {
-      return problem(absl::StrCat("algbw ", *rate, " is not size / time, ", implied));
+    const auto [known, added] = lines_.try_emplace(row.bytes, log_.rows.size());
+    if (!added) {
+      const NcclTestsRow& before = log_.rows[known->second];
+      if (before.out_of_place == row.out_of_place && before.in_place == row.in_place) {
+        return absl::StrCat("the same as line ", before.line);
+      }
+      if (log_.remarks.size() < kMostProblems) {
+        log_.remarks.push_back(absl::StrCat("line ", number, ": ", row.bytes, " bytes again, as in line ", before.line,
+                                            "; both are used"));
+      }
     }
-    row.out_of_place = *out * kMicro;
-    row.in_place = *in * kMicro;
     log_.rows.push_back(row);
+    return "";
+  }
+
+  static std::string Group(const std::vector<absl::string_view>& words, std::size_t at, std::int64_t bytes,
+                           double* seconds) {
+    const auto time = Parse<double>(words[at]), algbw = Parse<double>(words[at + 1]);
+    const auto busbw = Parse<double>(words[at + 2]), wrong = Parse<double>(words[at + 3]);
+    if (!time.has_value() || !algbw.has_value() || !busbw.has_value()) return "time, algbw or busbw is no number";
+    if (!(*time > 0) || !std::isfinite(*time)) return "time; allowed: above 0";
+    if (!(*algbw >= 0) || !(*busbw >= 0) || !std::isfinite(*algbw) || !std::isfinite(*busbw)) {
+      return "algbw or busbw; allowed: from 0 on";
+    }
+    if (!wrong.has_value() && words[at + 3] != "N/A") return "#wrong; allowed: a number or N/A";
+    if (wrong.has_value() && *wrong != 0) return absl::StrCat("#wrong is ", words[at + 3]);
+    const double implied = static_cast<double>(bytes) / (*time * kMicro) / kGiga;
+    if (std::fabs(implied - *algbw) > kRounding * implied + 0.01) {
+      return absl::StrCat("algbw ", *algbw, " is not size / time, ", implied);
+    }
+    *seconds = *time * kMicro;
+    return "";
   }
 
   static absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
 
   NcclTestsLog log_;
   std::set<std::string> hosts_;
+  std::map<std::int64_t, std::size_t> lines_;  // by size: the first row
+  std::string error_;
+  bool in_table_ = false;  // a heading was met
 };
 
 }  // namespace
+
+std::string GradeOf(const NcclTestsLog& log) {
+  if (log.damaged == 0) return "good";
+  return 9 * static_cast<std::size_t>(log.damaged) <= log.rows.size() ? "fair" : "poor";
+}
 
 absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::string_view name) {
   Reader reader;
@@ -122,6 +206,9 @@ absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::strin
     const std::size_t end = std::min(text.find('\n'), text.size());
     reader.Line(text.substr(0, end), ++number);
     text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  if (!reader.error().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": ", reader.error()));
   }
   NcclTestsLog log = reader.Finish();
   if (!log.rows.empty()) return log;

@@ -1,8 +1,13 @@
 // The output of nccl-tests (all_reduce_perf and the like): a table among whatever else a terminal shows.
 //
-// Lines of the table begin with a whole number and end in two groups of time (us), algbw, busbw (GB/s) and #wrong,
-// out-of-place and in-place; "N/A" where nothing was checked. Everything else is skipped but for what names the
-// program, ranks, hosts, GPUs per process and the library's version. Prefixes of launchers and markup are no hindrance.
+// Lines of the table begin, behind what a launcher may put before them, with a whole number, size, and end in two
+// groups of time (us), algbw, busbw (GB/s) and #wrong, out-of-place and in-place; "N/A" where nothing was checked; 11
+// to 13 columns by program and version. Everything else is skipped but for what names the program, ranks, hosts, GPUs
+// per process and the library's version.
+//
+// Rows that are no measurement are left out, counted, and named by line: cut off, with other columns (output of several
+// processes in one line), not numbers, not positive, with an algbw that is not size over time, with wrong values, or
+// printed twice. A size that was measured again stays.
 #ifndef ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
 #define ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
 
@@ -32,10 +37,16 @@ struct NcclTestsLog {
   std::string version;  // of NCCL; empty: not printed
   std::vector<NcclTestsRow> rows;
   int skipped = 0;                    // lines that are no rows
-  std::vector<std::string> problems;  // "line 7: ...": rows that are no measurement, left out
+  int damaged = 0;                    // rows that are no measurement, left out
+  std::vector<std::string> problems;  // "line 7: ...": the first of them
+  std::vector<std::string> remarks;   // "line 7: ...": what is used and yet odd
 };
 
-// INVALID_ARGUMENT where no row is left; the message has the first problem, if any.
+// "good": no row is damaged; "fair": up to a tenth; "poor": more.
+std::string GradeOf(const NcclTestsLog& log);
+
+// INVALID_ARGUMENT where no row is left, with the first problem, if any, and where the log is of several programs or
+// versions of the library.
 absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::string_view name);
 
 }  // namespace orrery::calibration

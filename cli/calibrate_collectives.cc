@@ -1,8 +1,11 @@
 #include "cli/calibrate_collectives.h"
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -53,17 +56,53 @@ bool IsOfCollectives(const CalibrateImportArguments& arguments) {
   return !arguments.collectives_csv.empty() || !arguments.nccl_tests.empty();
 }
 
-absl::StatusOr<bool> ImportCollectives(const CalibrateImportArguments& arguments) {
+namespace {
+
+// Options that say nothing of what is imported.
+absl::Status CheckOptions(const CalibrateImportArguments& arguments) {
   const bool both = !arguments.collectives_csv.empty() && !arguments.nccl_tests.empty();
   if (both || !arguments.gemm_csv.empty() || !arguments.attention_csv.empty()) {
     return absl::InvalidArgumentError(
         "--collectives-csv, --nccl-tests: one of them alone; kernels are fitted by a call of their own");
   }
+  std::vector<std::string> wrong;
+  if (!arguments.accelerator.empty()) wrong.push_back("--accelerator");
+  if (!arguments.gpus.empty()) wrong.push_back("--gpu");
+  if (!arguments.keep.empty()) wrong.push_back("--keep");
+  if (arguments.nccl_tests.empty()) {
+    const std::vector<std::string> of_logs = LogOptions(arguments);
+    wrong.insert(wrong.end(), of_logs.begin(), of_logs.end());
+  }
+  if (!wrong.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(wrong, ", "), ": does not apply to ",
+                     arguments.nccl_tests.empty() ? "--collectives-csv" : "--nccl-tests"));
+  }
   if (!arguments.nccl_tests.empty() && arguments.cluster.empty()) {
     return absl::InvalidArgumentError(
         "--nccl-tests: the log does not say what was measured; required: --cluster PRESET");
   }
+  return CheckNotRead("--output", arguments.output, {arguments.collectives_csv, arguments.nccl_tests});
+}
+
+}  // namespace
+
+std::vector<std::string> LogOptions(const CalibrateImportArguments& arguments) {
+  std::vector<std::string> given;
+  if (!arguments.cluster.empty()) given.push_back("--cluster");
+  if (!arguments.collective.empty()) given.push_back("--collective");
+  if (!arguments.nccl_version.empty()) given.push_back("--nccl-version");
+  return given;
+}
+
+absl::StatusOr<bool> ImportCollectives(const CalibrateImportArguments& arguments) {
+  ABSL_RETURN_IF_ERROR(CheckOptions(arguments));
   ABSL_ASSIGN_OR_RETURN(const calibration::CollectiveImport import, Import(arguments));
+  if (import.foreign_version) Warn(import.assumptions.front());
+  if (import.damaged > 0) {
+    Warn(absl::StrCat(arguments.nccl_tests, ": ", import.damaged,
+                      " rows are damaged and left out; the first: ", import.problems.front()));
+  }
   if (!arguments.output.empty()) {
     ABSL_RETURN_IF_ERROR(Write(calibration::ImportedTimesText(import, CommandOf(arguments)), arguments.output));
   }

@@ -2,10 +2,16 @@
 #ifndef ORRERY_CLI_CALIBRATE_COLLECTIVES_H_
 #define ORRERY_CLI_CALIBRATE_COLLECTIVES_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "cli/commands.h"
 
 namespace orrery::cli {
+
+// Options of logs that were given.
+std::vector<std::string> LogOptions(const CalibrateImportArguments& arguments);
 
 bool IsOfCollectives(const CalibrateImportArguments& arguments);
 // Whether the rows fit. INVALID_ARGUMENT where options do not go together.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/format.h"
@@ -80,6 +81,10 @@ absl::StatusOr<bool> ImportInto(const CalibrateImportArguments& arguments) {
     return absl::InvalidArgumentError(
         "nothing to import; allowed: --gemm-csv FILE, --attention-csv FILE, or both; --collectives-csv FILE; "
         "--nccl-tests LOG");
+  }
+  if (const std::vector<std::string> of_logs = LogOptions(arguments); !of_logs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(of_logs, ", "), ": does not apply to --gemm-csv and --attention-csv"));
   }
   if (arguments.accelerator.empty()) return absl::InvalidArgumentError("--accelerator is required");
   const spec::LoadOptions load = LoadOptionsOf(arguments.spec_path, {});

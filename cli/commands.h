@@ -127,18 +127,38 @@ struct ScheduleOptimizeArguments {
 // 128 + the signal where one ended the search early: the best order so far is written all the same.
 int ScheduleOptimize(const ScheduleOptimizeArguments& arguments);
 
+// A cluster as spec::LoadCluster takes its name.
+struct ClusterArguments {
+  std::string name;
+  std::vector<std::string> overrides;  // of fields of the cluster: "fabric.oversubscription=2"
+  std::optional<std::int64_t> nodes;   // as an override of nodes
+  std::vector<std::string> spec_path;
+};
+
 struct CollectiveArguments {
   std::string collective;
-  std::string cluster;
+  ClusterArguments cluster;
   std::int64_t nodes = 0;  // 0: as many as the GPUs need
   std::int64_t gpus = 0;   // 0: all of the nodes
-  std::string sizes = "8:16G:2";
+  std::optional<std::string> sizes;
   std::string algorithm;
   std::string protocol;
   std::string version;
   std::int64_t channels = 0;  // 0: the library's
   bool sharp = false;
-  std::vector<std::string> spec_path;
+  std::string network = "analytic";
+  std::int64_t groups = 1;
+  std::int64_t node_stride = 1;
+  // Of expert_dispatch and expert_combine; 0, empty: not given.
+  std::string tokens;
+  std::int64_t hidden = 0;
+  std::int64_t top_k = 0;
+  std::int64_t experts = 0;
+  std::int64_t max_nodes = 0;
+  double imbalance = 0;
+  std::string data_type;
+  std::string transport;
+  bool low_latency = false;
   bool json = false;
   std::string output;
 };
@@ -177,14 +197,6 @@ struct CalibrateDiffArguments {
   bool json = false;
 };
 int CalibrateDiff(const CalibrateDiffArguments& arguments);
-
-// A cluster as spec::LoadCluster takes its name.
-struct ClusterArguments {
-  std::string name;
-  std::vector<std::string> overrides;  // of fields of the cluster: "fabric.oversubscription=2"
-  std::optional<std::int64_t> nodes;   // as an override of nodes
-  std::vector<std::string> spec_path;
-};
 
 struct TopologyShowArguments {
   ClusterArguments cluster;

@@ -65,30 +65,32 @@ struct CalibrateCommands {
     CLI::App* calibrate = app->add_subcommand("calibrate", "Fit, print and compare profiles (docs/calibration.md)");
     calibrate->require_subcommand(1);
     CLI::App* import_command = calibrate->add_subcommand("import", "Fit a profile to tables of measured kernels");
-    import_command->add_option("--gemm-csv", import.gemm_csv, "Measured GEMMs")->type_name("FILE");
-    import_command->add_option("--attention-csv", import.attention_csv, "Measured attention kernels")
-        ->type_name("FILE");
-    import_command->add_option("--collectives-csv", import.collectives_csv, "Measured collectives")->type_name("FILE");
-    import_command->add_option("--nccl-tests", import.nccl_tests, "What a program of nccl-tests printed")
-        ->type_name("LOG");
-    import_command->add_option("--cluster", import.cluster, "Of a log: where it ran")->type_name("PRESET");
-    import_command->add_option("--collective", import.collective, "Of a log: what it measured, if it does not say so");
-    import_command->add_option("--nccl-version", import.nccl_version,
-                               "Of a log: NCCL's version, if it does not say so");
-    import_command->add_option("--accelerator", import.accelerator, "Of kernels: the accelerator that was measured")
-        ->type_name("PRESET");
+    const auto text = [&](const char* option, std::string* value, const char* help) {
+      return import_command->add_option(option, *value, help)->check(NotEmpty());
+    };
+    text("--gemm-csv", &import.gemm_csv, "Measured GEMMs")->type_name("FILE");
+    text("--attention-csv", &import.attention_csv, "Measured attention kernels")->type_name("FILE");
+    text("--collectives-csv", &import.collectives_csv, "Measured collectives")->type_name("FILE");
+    text("--nccl-tests", &import.nccl_tests, "What a program of nccl-tests printed")->type_name("LOG");
+    text("--cluster", &import.cluster, "Of a log: where it ran")->type_name("PRESET");
+    text("--collective", &import.collective, "Of a log: what it measured, if it does not say so");
+    text("--nccl-version", &import.nccl_version, "Of a log: NCCL's version, if it does not say so");
+    text("--accelerator", &import.accelerator, "Of kernels: the accelerator that was measured")->type_name("PRESET");
     import_command
         ->add_option(
             "--base", import.base,
             "Profile whose other constants are kept: a preset or a .txtpb; of collectives a preset of nccl_times")
         ->required()
-        ->type_name("PROFILE");
+        ->type_name("PROFILE")
+        ->check(NotEmpty());
     import_command
         ->add_option("--gpu", import.gpus,
                      "Rows whose gpu begins so; may be repeated; default: names and aliases of the accelerator")
-        ->type_name("PREFIX");
+        ->type_name("PREFIX")
+        ->check(NotEmpty());
     import_command->add_option("--keep", import.keep, "Constant of GEMM that stays as the base has it; may be repeated")
-        ->type_name("CONSTANT");
+        ->type_name("CONSTANT")
+        ->check(NotEmpty());
     import_command->add_flag("--json", import.json, "Print the report as JSON");
     AddSpecPath(import_command, &import.spec_path);
     import_command->add_option("-o,--output", import.output, "Write the fitted profile here")
@@ -96,13 +98,13 @@ struct CalibrateCommands {
         ->check(NotEmpty());
     import_command->callback([this, code] { *code = orrery::cli::CalibrateImport(import); });
     CLI::App* show_command = calibrate->add_subcommand("show", "Print every constant of a profile with its source");
-    show_command->add_option("profile", show.profile, "A preset or a .txtpb")->required();
+    show_command->add_option("profile", show.profile, "A preset or a .txtpb")->required()->check(NotEmpty());
     show_command->add_flag("--json", show.json, "Print JSON");
     AddSpecPath(show_command, &show.spec_path);
     show_command->callback([this, code] { *code = orrery::cli::CalibrateShow(show); });
     CLI::App* diff_command = calibrate->add_subcommand("diff", "Print the constants in which two profiles differ");
-    diff_command->add_option("left", diff.left, "A preset or a .txtpb")->required();
-    diff_command->add_option("right", diff.right, "A preset or a .txtpb")->required();
+    diff_command->add_option("left", diff.left, "A preset or a .txtpb")->required()->check(NotEmpty());
+    diff_command->add_option("right", diff.right, "A preset or a .txtpb")->required()->check(NotEmpty());
     diff_command->add_flag("--json", diff.json, "Print JSON");
     AddSpecPath(diff_command, &diff.spec_path);
     diff_command->callback([this, code] { *code = orrery::cli::CalibrateDiff(diff); });
@@ -211,7 +213,7 @@ struct TopologyCommands {
     CLI::App* show_command = topology->add_subcommand("show", "Count, measure and draw what a cluster is made of");
     show_command->add_option("cluster", show.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
     AddCluster(show_command, &show.cluster);
-    show_command->add_option("--format", show.format, "text, json, dot or svg; default: text");
+    show_command->add_option("--format", show.format, "text, json, dot or svg; default: text")->check(NotEmpty());
     show_command->add_flag("--json", show.json, "Print JSON, as --format json");
     AddOutput(show_command, &show.output);
     show_command->callback([this, code] { *code = orrery::cli::TopologyShow(show); });
@@ -221,7 +223,8 @@ struct TopologyCommands {
 
   static void AddCluster(CLI::App* command, ClusterArguments* cluster) {
     command->add_option("--set", cluster->overrides, "Override a field: fabric.oversubscription=2; may be repeated")
-        ->type_name("PATH=VALUE");
+        ->type_name("PATH=VALUE")
+        ->check(NotEmpty());
     command->add_option("--nodes", cluster->nodes, "As --set nodes=N")->check(CLI::Range(1, 10'000'000));
     AddSpecPath(command, &cluster->spec_path);
   }
@@ -229,8 +232,14 @@ struct TopologyCommands {
   void AddRoute(CLI::App* topology, int* code) {
     CLI::App* command = topology->add_subcommand("route", "The links between two GPUs, and what they were chosen from");
     command->add_option("--cluster,cluster", route.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
-    command->add_option("--from", route.from, "gpu:3, or a device's name")->required()->type_name("GPU");
-    command->add_option("--to", route.to, "gpu:9001, or a device's name")->required()->type_name("GPU");
+    command->add_option("--from", route.from, "gpu:3, or a device's name")
+        ->required()
+        ->type_name("GPU")
+        ->check(NotEmpty());
+    command->add_option("--to", route.to, "gpu:9001, or a device's name")
+        ->required()
+        ->type_name("GPU")
+        ->check(NotEmpty());
     command->add_option("--flow", route.flow, "Tells apart transfers between the two (hashed routing); default: 0")
         ->check(CLI::Range(0, 1'000'000));
     command->add_flag("--pxn,!--no-pxn", route.pxn, "NVLink to a GPU on the destination's rail first; default: yes");
@@ -250,9 +259,11 @@ struct TopologyCommands {
     add("--ibnetdiscover", &import.ibnetdiscover, "The fabric: what `ibnetdiscover` prints, or a .net file of ibsim");
     add("--nccl-graph", &import.nccl_graph, "Channels that NCCL found (NCCL_GRAPH_DUMP_FILE), to stand beside them");
     command->add_option("--accelerator", import.accelerator, "The GPU, where the files do not tell")
-        ->type_name("PRESET");
+        ->type_name("PRESET")
+        ->check(NotEmpty());
     command->add_option("--like", import.like, "Cluster whose links say what no file does; default: by accelerator")
-        ->type_name("PRESET");
+        ->type_name("PRESET")
+        ->check(NotEmpty());
     command->add_option("--nodes", import.nodes, "Nodes, without a fabric; default: 1")
         ->check(CLI::Range(1, 10'000'000));
     command->add_option("--gpu-hosts", import.gpu_hosts, "Hosts with GPUs, by how their names begin; may be repeated")
@@ -290,6 +301,8 @@ void AddSimulationFlags(CLI::App* command, SpecArguments* spec) {
         "How the programs are evaluated; the answer is the same");
   sugar("--network", "simulation.network", {{"analytic", "ANALYTIC"}, {"flow", "FLOW"}},
         "Transfers take the time that they would take alone, or share the links of the cluster");
+  sugar("--overlap", "simulation.overlap", {{"static", "STATIC"}, {"dynamic", "DYNAMIC"}},
+        "Communication and compute side by side slow each other down by fixed factors, or for as long as they do");
   command->add_option_function<std::string>(
       "--iterations", [spec](const std::string& given) { spec->overrides.push_back("simulation.iterations=" + given); },
       "Iterations to replay");
@@ -320,23 +333,55 @@ void AddSweep(CLI::App* app, SweepArguments* sweep, int* code) {
 
 void AddCollective(CLI::App* app, CollectiveArguments* collective, int* code) {
   CLI::App* command = app->add_subcommand("collective", "Predict a collective over sizes (docs/collectives.md)");
-  command
-      ->add_option("collective", collective->collective,
-                   "all_reduce, reduce_scatter, all_gather, broadcast, reduce, alltoall or sendrecv")
+  const auto text = [&](const char* option, std::string* value, const char* help) {
+    return command->add_option(option, *value, help)->check(NotEmpty());
+  };
+  const auto number = [&](const char* option, std::int64_t* value, std::int64_t most, const char* help) {
+    command->add_option(option, *value, help)->check(CLI::Range(std::int64_t{1}, most));
+  };
+  constexpr std::int64_t kMany = 100'000'000;
+  text("collective", &collective->collective,
+       "all_reduce, reduce_scatter, all_gather, broadcast, reduce, alltoall, sendrecv, expert_dispatch or "
+       "expert_combine")
       ->required();
-  command->add_option("--cluster", collective->cluster, "Where it runs")->required()->type_name("PRESET");
-  command->add_option("--nodes", collective->nodes, "Nodes (NVLink domains); default: as many as the GPUs need")
-      ->check(CLI::Range(1, 10'000'000));
-  command->add_option("--gpus", collective->gpus, "GPUs, spread evenly; default: all of the nodes")
-      ->check(CLI::Range(1, 100'000'000));
-  command->add_option("--sizes", collective->sizes, "FROM:TO:FACTOR, FROM:TO:+STEP or a list; default: 8:16G:2");
-  command->add_option("--algorithm", collective->algorithm, "Ring, Tree, NVLS, NVLSTree, ...; default: NCCL's choice");
-  command->add_option("--protocol", collective->protocol, "LL, LL128 or Simple; default: NCCL's choice");
-  command->add_option("--nccl-version", collective->version, "Default: of the time when the GPUs were new");
-  command->add_option("--channels", collective->channels, "Default: NCCL's search")->check(CLI::Range(1, 64));
+  text("--cluster", &collective->cluster.name, "Where it runs: a preset or a .txtpb")->required()->type_name("CLUSTER");
+  text("--nccl-version", &collective->version, "Default: of the time when the GPUs were new");
+  number("--nodes", &collective->nodes, kMany, "Nodes (NVLink domains); default: as many as the GPUs need");
+  number("--gpus", &collective->gpus, kMany, "GPUs, spread evenly; default: all of the nodes");
+  number("--channels", &collective->channels, 64, "Default: NCCL's search");
+  command->add_option("--sizes", collective->sizes, "FROM:TO:FACTOR, FROM:TO:+STEP or a list; default: 8:16G:2")
+      ->check(NotEmpty());
+  text("--algorithm", &collective->algorithm,
+       "Ring, Tree, NVLS, NVLSTree, ...; default: NCCL's choice; of alltoall also Hierarchical: first inside nodes, "
+       "then "
+       "along rails");
+  text("--protocol", &collective->protocol, "LL, LL128 or Simple; default: NCCL's choice");
   command->add_flag("--sharp", collective->sharp, "Switches reduce (NCCL_COLLNET_ENABLE)");
+  command
+      ->add_option("--network", collective->network,
+                   "analytic: alone; flow: on the links of the cluster, which groups share; default: analytic")
+      ->check(CLI::IsMember({"analytic", "flow"}));
+  number("--concurrent-groups", &collective->groups, 65536, "Groups at once, side by side (flow); default: 1");
+  number("--node-stride", &collective->node_stride, kMany, "A group is on every so-manieth node (flow); default: 1");
+  text("--tokens", &collective->tokens, "Of experts: tokens of a rank, as --sizes");
+  number("--hidden", &collective->hidden, kMany, "Of experts: elements of a token");
+  number("--top-k", &collective->top_k, 65536, "Of experts: that a token goes to");
+  number("--experts", &collective->experts, kMany, "Of experts: all of the layer");
+  number("--max-nodes", &collective->max_nodes, kMany, "Of experts: nodes that a token goes to; default: any number");
+  command
+      ->add_option("--imbalance", collective->imbalance,
+                   "Of experts: the most loaded rank's tokens over the mean; default: 1")
+      ->check(CLI::Range(1.0, 1e6));
+  text("--dtype", &collective->data_type, "Of experts: bf16, fp8 (with scales), fp16 or fp32; default: bf16");
+  text("--transport", &collective->transport, "Of experts: nccl, hierarchical or a preset (deepep-v1); default: nccl");
+  command->add_flag("--low-latency", collective->low_latency, "Of experts: the preset's low-latency kernels");
+  command
+      ->add_option("--set", collective->cluster.overrides,
+                   "Override a field of the cluster: fabric.routing=HASHED; may be repeated")
+      ->type_name("PATH=VALUE")
+      ->check(NotEmpty());
   command->add_flag("--json", collective->json, "Print JSON");
-  AddSpecPath(command, &collective->spec_path);
+  AddSpecPath(command, &collective->cluster.spec_path);
   AddOutput(command, &collective->output);
   command->callback([collective, code] { *code = orrery::cli::Collective(*collective); });
 }

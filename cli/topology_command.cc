@@ -12,14 +12,13 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "cli/cluster.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
-#include "proto/loader.h"
 #include "reports/topology_picture.h"
 #include "reports/topology_report.h"
 #include "topology/import/import.h"
-#include "topology/problems.h"
 #include "topology/routes.h"
 #include "topology/summary.h"
 #include "topology/topology.h"
@@ -32,28 +31,6 @@ using topology::Topology;
 
 constexpr std::int64_t kLargestImport = 64 << 20;  // bytes
 
-struct NamedTopology {
-  std::string name;
-  Topology topology;
-};
-
-absl::StatusOr<NamedTopology> TopologyOf(const ClusterArguments& arguments) {
-  std::vector<std::string> overrides = arguments.overrides;
-  if (arguments.nodes.has_value()) overrides.push_back(absl::StrCat("nodes=", *arguments.nodes));
-  absl::StatusOr<Topology> topology = absl::UnknownError("not built");
-  ABSL_ASSIGN_OR_RETURN(
-      const v1::Cluster cluster,
-      spec::LoadCluster(arguments.name, LoadOptionsOf(arguments.spec_path, overrides), [&](const v1::Cluster& checked) {
-        topology = Topology::Build(checked);
-        return topology::ProblemsOf(topology.status());
-      }));
-  ABSL_RETURN_IF_ERROR(topology.status());
-  if (arguments.nodes.has_value() && topology->is_free_form()) {
-    return absl::InvalidArgumentError("--nodes: the cluster is given device by device; allowed: without it");
-  }
-  return NamedTopology{cluster.name().empty() ? arguments.name : cluster.name(), *std::move(topology)};
-}
-
 absl::StatusOr<std::string> Shown(const TopologyShowArguments& arguments) {
   const std::vector<std::string> formats = {"text", "json", "dot", "svg"};
   if (std::find(formats.begin(), formats.end(), arguments.format) == formats.end()) {
@@ -65,8 +42,8 @@ absl::StatusOr<std::string> Shown(const TopologyShowArguments& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat("--json with --format ", arguments.format, "; allowed: one of the two"));
   }
-  ABSL_ASSIGN_OR_RETURN(const NamedTopology named, TopologyOf(arguments.cluster));
-  const auto& [name, topology] = named;
+  ABSL_ASSIGN_OR_RETURN(const LoadedCluster named, LoadClusterAndTopology(arguments.cluster));
+  const auto& [name, cluster, topology] = named;
   if (arguments.format == "dot") return reports::TopologyDot(name, topology);
   if (arguments.format == "svg") return reports::TopologySvg(name, topology);
   const topology::Summary summary = topology::Summarise(topology);
@@ -86,7 +63,7 @@ absl::StatusOr<std::int64_t> GpuNamed(const Topology& topology, const char* opti
 }
 
 absl::StatusOr<std::string> Routed(const TopologyRouteArguments& arguments) {
-  ABSL_ASSIGN_OR_RETURN(const NamedTopology named, TopologyOf(arguments.cluster));
+  ABSL_ASSIGN_OR_RETURN(const LoadedCluster named, LoadClusterAndTopology(arguments.cluster));
   const Topology& topology = named.topology;
   reports::RouteQuestion question{.from = 0, .to = 0, .flow = arguments.flow};
   ABSL_ASSIGN_OR_RETURN(question.from, GpuNamed(topology, "--from", arguments.from));

@@ -352,9 +352,31 @@ class Checker {
       Fail({"simulation.engine", "simulation.network"},
            "the worklist knows no shared links; allowed with network FLOW: engine EVENT_QUEUE");
     }
+    if (simulation.overlap() == v1::DYNAMIC) CheckDynamicOverlap();
     if (simulation.network() != v1::FLOW && run_.perturbation().link_size() > 0) {
       Fail({"perturbation.link", "simulation.network"},
            "slow links are not seen by network ANALYTIC; allowed: network FLOW, or no perturbation.link");
+    }
+  }
+
+  void CheckDynamicOverlap() {
+    const v1::Simulation& simulation = run_.simulation();
+    if (simulation.engine() == v1::WORKLIST) {
+      Fail({"simulation.engine", "simulation.overlap"},
+           "the worklist knows no rates that change; allowed with overlap DYNAMIC: engine EVENT_QUEUE");
+    }
+    if (Good({"cluster.accelerator"}) && !run_.cluster().accelerator().has_compute_capability()) {
+      Fail({"cluster.accelerator.compute_capability", "simulation.overlap", "cluster.accelerator"},
+           "is missing, and NCCL's channels go by it; allowed with overlap DYNAMIC: 10 to 990");
+    }
+    const auto& rules = run_.software().overlap_rules();
+    for (int i = 0; i < rules.size() && simulation.network() == v1::FLOW; ++i) {
+      if (rules[i].communication_factor() <= 1) continue;
+      Fail({absl::StrCat("software.overlap_rules[", i, "].communication_factor"), "simulation.overlap",
+            "simulation.network"},
+           absl::StrCat("found ", rules[i].communication_factor(),
+                        ": compute slows no transfers that share links; allowed with network FLOW and overlap "
+                        "DYNAMIC: 1, or network ANALYTIC"));
     }
   }
 

@@ -184,7 +184,9 @@ void FillSimulation(v1::Simulation* simulation) {
   ORRERY_DEFAULT(simulation, fold, v1::ON);
   ORRERY_DEFAULT(simulation, granularity, v1::CHUNK);
   ORRERY_DEFAULT(simulation, network, v1::ANALYTIC);
-  ORRERY_DEFAULT(simulation, engine, simulation->network() == v1::FLOW ? v1::EVENT_QUEUE : v1::WORKLIST);
+  ORRERY_DEFAULT(simulation, overlap, v1::STATIC);
+  const bool needs_queue = simulation->network() == v1::FLOW || simulation->overlap() == v1::DYNAMIC;
+  ORRERY_DEFAULT(simulation, engine, needs_queue ? v1::EVENT_QUEUE : v1::WORKLIST);
   ORRERY_DEFAULT(simulation, flops_convention, "model");
 }
 

@@ -213,6 +213,30 @@ double LeastBandwidth(const v1::Link& link) {
   return link.bandwidth() * std::min(link.efficiency(), link.message_efficiency());
 }
 
+// The least bandwidth that a channel of any protocol or algorithm reaches, and the longest step. See
+// sim/collectives/nccl/time.h.
+struct NcclExtremes {
+  explicit NcclExtremes(const v1::NcclTimes& times)
+      : bandwidth(
+            std::min({times.channel_bandwidth().value(), times.tree_channel_bandwidth().value(),
+                      times.nvls_channel_bandwidth().value() / std::max(1.0, 3 * times.nvls_tree_work().value())})),
+        share(std::min(times.nvlink_share().value(), times.message_share().value())),
+        step(times.launch().value() + times.nvls_launch().value() + times.nvlink_step().value() +
+             times.net_step().value() + times.nvls_tree_step().value() + kTableLatency),
+        per_byte(1 / bandwidth + step / kRingPiece + times.nvls_chunk().value() / kNvlsPiece) {}
+
+  // Base latency and step of a version, far less in truth.
+  static constexpr double kTableLatency = 1e-3;
+  // What a step of a ring, and a chunk of NVLS, move at least where bandwidth counts.
+  static constexpr double kRingPiece = 524288;
+  static constexpr double kNvlsPiece = 16384;
+
+  double bandwidth;  // bytes/s
+  double share;      // of NVLink
+  double step;       // seconds
+  double per_byte;   // seconds
+};
+
 // Every collective and message of an iteration. See sim/collectives/collective_prices.h.
 double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   constexpr double kCollectives = 12;  // of the activations between two layers: per layer, all passes
@@ -221,16 +245,17 @@ double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   if (parallelism.gpus() == 1) return 0;
   const v1::Node& node = run.cluster().node();
   const v1::Fabric& fabric = run.cluster().fabric();
-  const v1::CollectiveProfile& collective = run.cluster().accelerator().profile().collective();
-  const double nvlink = LeastBandwidth(node.nvlink()) *
-                        std::min(collective.ring_efficiency().value(), collective.nvlink_message_efficiency().value());
+  const NcclExtremes nccl(run.cluster().accelerator().nccl_times());
+  // Limits of links and of channels blend; low-latency protocols reach a tenth of a link.
+  const auto blended = [&](double link) { return 1 / (10 / link + nccl.per_byte); };
+  const double nvlink = blended(LeastBandwidth(node.nvlink()) * nccl.share);
   double link = nvlink;
-  double step = node.nvlink().latency() + collective.base_latency().value() + collective.intra_step_latency().value() +
-                collective.message_latency().value();
+  double step = node.nvlink().latency() + nccl.step;
   if (parallelism.gpus() > node.gpus()) {
     const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
-    link = std::min(link, LeastBandwidth(node.nic()) * std::min(1.0, nics_per_gpu) / fabric.oversubscription());
-    step += node.nic().latency() + 8 * fabric.hop_latency() + collective.inter_step_latency().value();
+    const double nic = std::min(LeastBandwidth(node.nic()), LeastBandwidth(node.pcie()));
+    link = std::min(link, blended(nic * std::min(1.0, nics_per_gpu) / fabric.oversubscription()));
+    step += node.nic().latency() + 8 * fabric.hop_latency();
   }
   const auto tp = static_cast<double>(parallelism.tp());
   const double tensor_link = node.gpus() % parallelism.tp() == 0 ? nvlink : link;  // tp counts fastest
@@ -267,12 +292,15 @@ double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
 double SlowestFactor(const v1::Run& run) {
   // Three groups may each wait for the slowest of up to 8e7 normal draws, 5.6 sigma; one draw stays below 9.
   constexpr double kMostSigmas = 20;
+  // What the engine leaves to a kernel: sim/engine/program.h.
+  constexpr double kMostSlowdown = 100;
   double slowest = 1;
   for (const v1::SlowGpu& slow : run.perturbation().slow_gpus()) slowest = std::max(slowest, slow.factor());
   double overlapped = 1;
   for (const v1::OverlapRule& rule : run.software().overlap_rules()) {
     overlapped = std::max(overlapped, rule.compute_factor() * rule.communication_factor());
   }
+  if (run.simulation().overlap() == v1::DYNAMIC) overlapped = kMostSlowdown * overlapped;
   const v1::Jitter& jitter = run.perturbation().jitter();
   const double jitter_factor = jitter.mode() == v1::NO_JITTER ? 1 : 1 + kMostSigmas * jitter.sigma();
   return slowest * overlapped * jitter_factor;

@@ -44,6 +44,11 @@ void Expand(const LoadOptions& options, PresetCache* cache, Diagnostics* of_clus
   if (run.has_software()) expander.Expand("software", run.mutable_software());
   FillCluster(&run, origins, of_cluster);
   expander.Expand("", &run);
+  const std::string& version = run.cluster().accelerator().nccl_times().nccl_version();
+  if (run.has_software() && !run.software().has_nccl() && !version.empty()) {
+    run.mutable_software()->mutable_nccl()->set_preset(version);
+    expander.Expand("software.nccl", run.mutable_software()->mutable_nccl());
+  }
   for (const Override& parsed : overrides) {
     if (parsed.has_index()) ApplyOverride(parsed, &run, &origins, &diagnostics);
   }

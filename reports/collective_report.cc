@@ -1,5 +1,8 @@
 #include "reports/collective_report.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +37,7 @@ struct Figures {
 };
 
 // One line: cells right-aligned under each other, the names of algorithm and protocol left-aligned.
-constexpr std::size_t kWidths[] = {14, 13, 8, 6, 10, 8, 8, 13, 8, 8};
+constexpr std::size_t kWidths[] = {14, 13, 8, 6, 10, 8, 8, 13, 8, 8, 10, 7, 0};
 constexpr std::size_t kLeftFrom = 7, kLeftTo = 9;
 
 std::string Line(const std::vector<std::string>& cells) {
@@ -56,12 +59,27 @@ std::string Heading(const std::vector<std::string>& cells) {
 }
 
 Figures FiguresOf(const CollectiveSweep& sweep, const CollectiveSweep::Row& row) {
-  const double seconds = SecondsFromTime(row.price.total());
+  const double seconds = SecondsFromTime(row.time());
   Figures figures;
   figures.microseconds = seconds * kMicro;
   if (seconds > 0) figures.algbw = static_cast<double>(row.bytes) / seconds / kGiga;
   figures.busbw = figures.algbw * nccl::BusFactor(sweep.operation, sweep.ranks);
   return figures;
+}
+
+std::string AlgorithmOf(const CollectiveSweep& sweep, const CollectiveSweep::Row& row) {
+  return sweep.hierarchical ? "Hierarchical" : nccl::AlgorithmName(row.price.variant.algorithm);
+}
+
+// By row: whether some larger size takes less.
+std::vector<bool> SlowerThanLarger(const CollectiveSweep& sweep) {
+  std::vector<bool> slower(sweep.rows.size());
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    slower[i] = std::any_of(sweep.rows.begin(), sweep.rows.end(), [&](const CollectiveSweep::Row& other) {
+      return other.bytes > sweep.rows[i].bytes && other.time() < sweep.rows[i].time();
+    });
+  }
+  return slower;
 }
 
 }  // namespace
@@ -83,15 +101,45 @@ std::string CollectiveText(const CollectiveSweep& sweep) {
   std::string text = absl::StrCat("# ", nccl::OperationName(sweep.operation), ", ", sweep.ranks, " GPUs on ",
                                   sweep.nodes, sweep.nodes == 1 ? " node of " : " nodes of ", sweep.cluster, ", NCCL ",
                                   sweep.version, ", times ", sweep.times, "\n");
-  text += Heading({"size", "count", "type", "redop", "time", "algbw", "busbw", "algorithm", "protocol", "channels"});
-  text += Heading({"(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)"});
-  for (const CollectiveSweep::Row& row : sweep.rows) {
+  const bool shared = std::any_of(sweep.rows.begin(), sweep.rows.end(),
+                                  [](const CollectiveSweep::Row& row) { return row.shared.has_value(); });
+  if (shared) {
+    absl::StrAppend(&text, "# ", sweep.groups, sweep.groups == 1 ? " group" : " groups at once",
+                    sweep.node_stride == 1 ? "" : absl::StrCat(", nodes ", sweep.node_stride, " apart"),
+                    ": time is that of the last, on links that they share\n");
+  }
+  for (const std::string& assumption : sweep.assumptions) absl::StrAppend(&text, "# ", assumption, "\n");
+  std::vector<std::string> names = {"size",  "count", "type",      "redop",    "time",
+                                    "algbw", "busbw", "algorithm", "protocol", "channels"};
+  std::vector<std::string> units = {"(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "", ""};
+  if (shared) {
+    names.insert(names.end(), {"alone", "used", "of link"});
+    units.insert(units.end(), {"(us)", "", ""});
+  }
+  text += Heading(names);
+  text += Heading(units);
+  const std::vector<bool> slower = SlowerThanLarger(sweep);
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    const CollectiveSweep::Row& row = sweep.rows[i];
     const Figures figures = FiguresOf(sweep, row);
-    text += Line({absl::StrCat(row.bytes), absl::StrCat(CountOf(sweep, row.bytes)), "float",
-                  HasReduction(sweep.operation) ? "sum" : "none", FormatFixed(figures.microseconds, 2),
-                  FormatFixed(figures.algbw, 2), FormatFixed(figures.busbw, 2),
-                  nccl::AlgorithmName(row.price.variant.algorithm), nccl::ProtocolName(row.price.variant.protocol),
-                  absl::StrCat(row.price.channels)});
+    std::vector<std::string> cells = {absl::StrCat(row.bytes),
+                                      absl::StrCat(CountOf(sweep, row.bytes)),
+                                      "float",
+                                      HasReduction(sweep.operation) ? "sum" : "none",
+                                      FormatFixed(figures.microseconds, 2) + (slower[i] ? "*" : ""),
+                                      FormatFixed(figures.algbw, 2),
+                                      FormatFixed(figures.busbw, 2),
+                                      AlgorithmOf(sweep, row),
+                                      nccl::ProtocolName(row.price.variant.protocol),
+                                      absl::StrCat(row.price.channels)};
+    if (row.shared.has_value()) {
+      cells.insert(cells.end(), {FormatFixed(SecondsFromTime(row.price.total()) * kMicro, 2),
+                                 FormatPercent(row.shared->utilisation), row.shared->busiest});
+    }
+    text += Line(cells);
+  }
+  if (std::find(slower.begin(), slower.end(), true) != slower.end()) {
+    text += "# * a larger size takes less: the tables of this version choose badly here\n";
   }
   return text;
 }
@@ -103,20 +151,34 @@ std::string CollectiveJson(const CollectiveSweep& sweep) {
                {"nodes", sweep.nodes},
                {"nccl_version", sweep.version},
                {"times", sweep.times}};
+  if (!sweep.assumptions.empty()) json["assumptions"] = sweep.assumptions;
+  if (!sweep.rows.empty() && sweep.rows.front().shared.has_value()) {
+    json["network"] = "flow";
+    json["concurrent_groups"] = sweep.groups;
+    json["node_stride"] = sweep.node_stride;
+  }
   json["rows"] = Json::array();
-  for (const CollectiveSweep::Row& row : sweep.rows) {
+  const std::vector<bool> slower = SlowerThanLarger(sweep);
+  for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+    const CollectiveSweep::Row& row = sweep.rows[i];
     const Figures figures = FiguresOf(sweep, row);
     json["rows"].push_back({{"bytes", row.bytes},
-                            {"time_s", SecondsFromTime(row.price.total())},
+                            {"time_s", SecondsFromTime(row.time())},
                             {"fixed_s", SecondsFromTime(row.price.fixed)},
                             {"algbw", figures.algbw},
                             {"busbw", figures.busbw},
-                            {"algorithm", nccl::AlgorithmName(row.price.variant.algorithm)},
+                            {"algorithm", AlgorithmOf(sweep, row)},
                             {"protocol", nccl::ProtocolName(row.price.variant.protocol)},
                             {"channels", row.price.channels},
                             {"nvlink_bytes_per_gpu", row.price.bytes.nvlink},
                             {"nic_bytes_per_gpu", row.price.bytes.nic},
                             {"uplink_bytes_per_gpu", row.price.bytes.uplink}});
+    Json& printed = json["rows"].back();
+    if (slower[i]) printed["slower_than_larger"] = true;
+    if (!row.shared.has_value()) continue;
+    printed["alone_s"] = SecondsFromTime(row.price.total());
+    printed["first_group_s"] = SecondsFromTime(row.shared->first);
+    printed["busiest_link"] = {{"link", row.shared->busiest}, {"utilisation", row.shared->utilisation}};
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -3,6 +3,7 @@
 #define ORRERY_REPORTS_COLLECTIVE_REPORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,20 @@
 namespace orrery::reports {
 
 struct CollectiveSweep {
+  // With groups at once on the links of the cluster: when the first and the last of them has ended, and the link that
+  // is used most.
+  struct Shared {
+    Time first;
+    Time last;
+    std::string busiest;
+    double utilisation = 0;
+  };
   struct Row {
     std::int64_t bytes = 0;
-    collectives::nccl::Price price;
+    collectives::nccl::Price price;  // alone
+    std::optional<Shared> shared = std::nullopt;
+
+    Time time() const { return shared.has_value() ? shared->last : price.total(); }
   };
   std::string cluster;
   std::string version;  // of NCCL
@@ -22,6 +34,10 @@ struct CollectiveSweep {
   collectives::nccl::Operation operation = collectives::nccl::Operation::kAllReduce;
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
+  std::int64_t groups = 1;
+  std::int64_t node_stride = 1;
+  bool hierarchical = false;             // all-to-all in two phases
+  std::vector<std::string> assumptions;  // in words
   std::vector<Row> rows;
 };
 
@@ -29,7 +45,8 @@ absl::StatusOr<CollectiveSweep> SweepCollective(const collectives::nccl::Model& 
                                                 collectives::nccl::Operation operation,
                                                 const std::vector<std::int64_t>& sizes);
 
-// Lines that are no rows begin with "#", as nccl-tests has them.
+// Lines that are no rows begin with "#", as nccl-tests has them. A size that takes longer than a larger one, for the
+// library's tables choose badly, is marked.
 std::string CollectiveText(const CollectiveSweep& sweep);
 std::string CollectiveJson(const CollectiveSweep& sweep);
 

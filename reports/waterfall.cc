@@ -56,7 +56,8 @@ v1::Run WithoutContention(const v1::Run& run) {
   v1::Run changed = run;
   changed.mutable_perturbation()->clear_link();
   changed.mutable_simulation()->set_network(v1::ANALYTIC);
-  changed.mutable_simulation()->set_engine(v1::WORKLIST);
+  const bool rates_change = run.simulation().overlap() == v1::DYNAMIC;
+  changed.mutable_simulation()->set_engine(rates_change ? v1::EVENT_QUEUE : v1::WORKLIST);
   return changed;
 }
 

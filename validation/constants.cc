@@ -51,6 +51,20 @@ void CollectLink(const v1::Link& link, const std::string& path, std::set<std::st
   Add(path + ".latency", link.latency(), names);
 }
 
+// What NCCL's times have on this GPU; the tables of its versions are the library's own.
+v1::NcclTimes NcclConstants(const v1::Accelerator& accelerator) {
+  constexpr std::int64_t kNvlsFrom = 90;
+  v1::NcclTimes times = accelerator.nccl_times();
+  times.clear_sharp_share();  // no run reduces in switches
+  if (accelerator.compute_capability() >= kNvlsFrom) return times;
+  times.clear_nvls_launch();
+  times.clear_nvls_chunk();
+  times.clear_nvls_channel_bandwidth();
+  times.clear_nvls_tree_work();
+  times.clear_nvls_tree_step();
+  return times;
+}
+
 }  // namespace
 
 std::set<std::string> ConstantsInUse(const v1::Run& run) {
@@ -69,6 +83,7 @@ std::set<std::string> ConstantsInUse(const v1::Run& run) {
                   attention.end());
   std::set<std::string> names;
   Collect(profile, "profile", &names);
+  Collect(NcclConstants(run.cluster().accelerator()), "nccl", &names);
   CollectLink(run.cluster().node().nvlink(), "nvlink", &names);
   CollectLink(run.cluster().node().nic(), "nic", &names);
   Add("hop_latency", run.cluster().fabric().hop_latency(), &names);

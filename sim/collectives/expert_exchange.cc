@@ -1,6 +1,7 @@
 #include "sim/collectives/expert_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -111,6 +112,27 @@ absl::StatusOr<ExpertTime> LowLatencyExchange(const ExpertExchange& exchange, co
   traffic.nvlink_bytes = copies * (1 / shape.nodes - 1 / shape.ranks);
   const double slowest = std::max(traffic.nic_bytes / ranks.nic.count(), traffic.nvlink_bytes / ranks.nvlink.count());
   return Priced(traffic, transport.low_latency_start().value() + exchange.imbalance * slowest, copies);
+}
+
+absl::StatusOr<std::int64_t> AllToAllBytes(const ExpertExchange& exchange, const ExpertRanks& ranks) {
+  ABSL_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(exchange, ranks));
+  const double bytes = exchange.imbalance * shape.bytes * static_cast<double>(exchange.top_k);
+  constexpr double kMost = 1e15;
+  if (!(bytes <= kMost)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expert exchange: found ", bytes, " bytes of a rank; allowed: up to ", kMost));
+  }
+  return static_cast<std::int64_t>(std::ceil(bytes));
+}
+
+absl::StatusOr<ExpertTime> AllToAllTime(const ExpertExchange& exchange, const ExpertRanks& ranks, double seconds) {
+  ABSL_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(exchange, ranks));
+  ExpertTraffic traffic = ReachOf(shape, exchange.top_k);
+  const double copies = shape.bytes * static_cast<double>(exchange.top_k);
+  traffic.nic_bytes = copies * (shape.nodes - 1) / shape.nodes;
+  // Forwarded over NVLink to the rail that it leaves by, or straight to a rank of the node: but for its own rail.
+  traffic.nvlink_bytes = copies * (1 - shape.nodes / shape.ranks);
+  return Priced(traffic, seconds, copies);
 }
 
 }  // namespace orrery::collectives

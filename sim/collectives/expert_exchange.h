@@ -24,6 +24,10 @@
 // publishes are logical, own node and rank included: B nodes / time, inside one node B ranks / time, and k B / time for
 // low-latency kernels.
 //
+// All-to-all of NCCL, in one phase or two: a copy for each of the k experts, k B / n for every rank on average, own
+// rank included; node limits change nothing. Its time is that of an all-to-all of imbalance k B bytes (nccl/time.h,
+// nccl/hierarchical.h).
+//
 // Sources: DeepSeek-V3 technical report (arXiv 2412.19437), section 3.2.2; DeepEP, its tables and issue 51.
 #ifndef ORRERY_SIM_COLLECTIVES_EXPERT_EXCHANGE_H_
 #define ORRERY_SIM_COLLECTIVES_EXPERT_EXCHANGE_H_
@@ -75,6 +79,11 @@ absl::StatusOr<ExpertTime> ThroughputExchange(const ExpertExchange& exchange, co
                                               const v1::ExpertTransport& transport);
 absl::StatusOr<ExpertTime> LowLatencyExchange(const ExpertExchange& exchange, const ExpertRanks& ranks,
                                               const v1::ExpertTransport& transport);
+
+// Bytes of a rank's buffer in an all-to-all: the most loaded rank's. Errors as above.
+absl::StatusOr<std::int64_t> AllToAllBytes(const ExpertExchange& exchange, const ExpertRanks& ranks);
+// What an all-to-all that took `seconds` moved, in the same terms.
+absl::StatusOr<ExpertTime> AllToAllTime(const ExpertExchange& exchange, const ExpertRanks& ranks, double seconds);
 
 }  // namespace orrery::collectives
 

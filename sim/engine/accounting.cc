@@ -41,8 +41,11 @@ void WalkSegments(const Program& program, const Evaluated& evaluated, Sink&& sin
       sink(Piece{TimeClass::kHost, at, issued});
       at = issued;
     }
-    sink(Piece{segment.time_class, at, at + segment.duration});
-    at += segment.duration;
+    const Time end = evaluated.segment_ends.empty()
+                         ? at + segment.duration
+                         : evaluated.segment_ends[static_cast<std::size_t>(i - op.first_segment)];
+    sink(Piece{segment.time_class, at, end});
+    at = end;
   }
   if (evaluated.end > at) sink(Piece{TimeClass::kHost, at, evaluated.end});
 }
@@ -339,6 +342,10 @@ void Accountant::Expect(std::int32_t unit, std::int32_t op) {
 bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
   const ProgramAccount& account = AccountOf(evaluated.unit);
   TimeByClass& classes = units_[static_cast<std::size_t>(evaluated.unit)].classes;
+  if (!evaluated.segment_ends.empty()) {
+    CountStretched(evaluated, position);
+    return false;
+  }
   const RunSums& run_sums = SumsOf(evaluated.unit, evaluated.op);
   const Time idle = evaluated.end - evaluated.start - run_sums.total;
   if (mode_ == AccountMode::kFull) {  // compute_total holds the segments
@@ -351,6 +358,23 @@ bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
   Of(classes, TimeClass::kHost) += idle;
   for (const ClassSum& sum : account.ByClass(run_sums)) Of(classes, sum.time_class) += sum.sum;
   return true;
+}
+
+// Segments that took longer than alone count by what they took; the pipeline's busy time knows what they take alone.
+// Where there are such, replays do not stop early, so that no iteration counts in full.
+void Accountant::CountStretched(const Evaluated& evaluated, std::int32_t position) {
+  ORRERY_CHECK(mode_ != AccountMode::kFull);
+  if (mode_ != AccountMode::kWindow) return;
+  const ProgramAccount& account = AccountOf(evaluated.unit);
+  if (position < account.first_pipeline || position > account.last_pipeline) return;
+  Time busy;
+  WalkSegments(ProgramOf(evaluated.unit), evaluated, [&](const Piece& piece) {
+    if (IsBusy(piece.time_class)) busy += piece.end - piece.begin;
+  });
+  for (const ClassSum& sum : account.ByClass(SumsOf(evaluated.unit, evaluated.op))) {
+    if (IsBusy(sum.time_class)) busy -= sum.sum;
+  }
+  units_[static_cast<std::size_t>(evaluated.unit)].pipeline_gap_busy += busy;
 }
 
 void Accountant::EmitGap(const Evaluated& evaluated, const Piece& piece) {

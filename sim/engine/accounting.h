@@ -51,6 +51,8 @@ struct Evaluated {
   Time end;
   const Time* event_ends = nullptr;     // of this unit and iteration
   std::span<const Transfer> transfers;  // kExchange: its parts. kLocal: its eager receives
+  // kLocal: of its segments, where they may have taken longer than alone.
+  std::span<const Time> segment_ends = {};
 };
 
 // How an iteration counts.
@@ -140,6 +142,7 @@ class Accountant {
   void EmitWaits(const Evaluated& evaluated);
   void EmitTransfers(const Evaluated& evaluated, Time begin, Time end);
   void Count(std::int32_t unit, std::int32_t position, const Piece& piece);
+  void CountStretched(const Evaluated& evaluated, std::int32_t position);
   bool CountWhole(const Evaluated& evaluated, std::int32_t position);
   template <typename Sink>
   void FollowHost(const Evaluated& evaluated, Time begin, Time end, Sink&& sink) const;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,7 +36,9 @@ struct EngineState {
 class Engine {
  public:
   virtual ~Engine() = default;
-  virtual absl::Status RunIteration(std::int32_t iteration) = 0;
+  // With `until`, an engine may leave out what no compute stream, and no stream of a traced unit, is free to begin
+  // before that instant, if that is all that is left.
+  virtual absl::Status RunIteration(std::int32_t iteration, std::optional<Time> until) = 0;
 };
 
 struct EngineInputs {

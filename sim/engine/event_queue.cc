@@ -1,45 +1,44 @@
 // The event queue: discrete-event simulation, independent of the worklist.
 //
 // Time advances from event to event. What runs is given a finish event when it starts; a transfer that shares its links
-// is handed to the network instead, once its fixed part is over, and ends when the network says so. An event only marks
-// what is done and lets the streams of its unit see whether their next operation may begin; nothing chooses between
-// operations, so that the order of events of one instant cannot show. It is total all the same: (time, kind, unit,
-// stream, item).
+// is handed to the network instead, once its fixed part is over, and ends when the network says so. Where communication
+// and compute slow each other down (overlap.h), ends move: an event that is not of the end last said is passed over,
+// and before time goes on, what has begun and ended is settled. An event only marks what is done and lets the streams
+// of its unit see whether their next operation may begin; nothing chooses between operations, so that the order of
+// events of one instant cannot show. It is total all the same: (time, kind, unit, stream, item).
 //
 // Units do not wait for an iteration's end: whoever is done with one goes on with the next, as links may be shared
 // across it. What belongs to one iteration is kept apart (IterationState); reports of later ones wait for their turn.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
-#include <queue>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/check.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/event_heap.h"
 #include "sim/engine/iteration_state.h"
+#include "sim/engine/overlap.h"
 #include "sim/engine/timeline_hash.h"
 #include "sim/engine/transfers.h"
 
 namespace orrery::engine {
 namespace {
 
-constexpr Time kNever(std::numeric_limits<std::int64_t>::max());
-
 enum class EventKind : std::uint8_t {
   kHostFree,    // the host has issued everything of an operation
   kStreamFree,  // the stream may begin
   kIssued,      // the host has issued the stream's next operation
+  kLoads,       // the lead of a transfer is over; `item` is its id
   kShares,      // the fixed part of a transfer is over; `item` is its id
   kArrival,     // a message has arrived; `item` is its id
   kFinish,      // the stream's operation ends
-};
-
-struct Event {
-  Time time;
-  std::uint64_t key = 0;
+  kChanges,     // the unit's compute stream comes to another kind of kernel
 };
 
 // Packs (kind, unit, stream, item) so that one comparison orders them.
@@ -61,10 +60,6 @@ constexpr std::int32_t Field(std::uint64_t key, int shift, int bits) {
   return static_cast<std::int32_t>(key >> shift & ((std::uint64_t{1} << bits) - 1));
 }
 
-struct Later {
-  bool operator()(const Event& a, const Event& b) const { return a.time != b.time ? a.time > b.time : a.key > b.key; }
-};
-
 enum class StreamStatus : std::uint8_t {
   kBusyBefore,  // may not begin yet
   kBlocked,     // its next operation is not ready
@@ -82,6 +77,7 @@ struct Stream {
   Time last_end;  // of its operation before
   Time ready;
   Time start = kNotYet;
+  Time end = kNotYet;  // as things stand
 };
 
 struct Host {
@@ -106,6 +102,11 @@ struct Moving {
   // Who began it, for reports.
   std::int32_t from_unit = 0;
   std::int32_t from_op = 0;
+  // Of a message that was sent eagerly: the sender, and its part.
+  std::int32_t sender = -1;
+  std::int32_t sent_part = -1;
+  Time duration = Time();
+  Time end = kNotYet;  // as things stand, where the network does not say
 };
 
 class EventQueue : public Engine {
@@ -120,8 +121,11 @@ class EventQueue : public Engine {
         fault_(inputs.options.fault),
         flip_(inputs.options.reverse_ties ? ~std::uint64_t{0} : 0),
         layout_(world_, indices_, state_.clocks),
+        overlap_(world_, layout_),
         streams_(layout_.streams),
-        hosts_(layout_.units.size()) {
+        hosts_(layout_.units.size()),
+        traced_(layout_.units.size()) {
+    for (const std::int32_t unit : inputs.options.traced_units) traced_[static_cast<std::size_t>(unit)] = true;
     ORRERY_CHECK(layout_.units.size() < std::size_t{1} << kUnitBits);
     if (fault_ != Time()) faulty_op_ = FaultyOp(*layout_.units.front().index);
     for (std::size_t u = 0; u < layout_.units.size(); ++u) {
@@ -135,9 +139,10 @@ class EventQueue : public Engine {
     }
   }
 
-  absl::Status RunIteration(std::int32_t iteration) override {
+  absl::Status RunIteration(std::int32_t iteration, std::optional<Time> until) override {
     BeginReporting(iteration);
-    while (At(iteration).to_finish > 0) {
+    if (until.has_value()) Watch(iteration, *until);
+    while (At(iteration).to_finish > 0 && (!until.has_value() || unreached_ > 0)) {
       if (Step()) continue;
       if (!status_.ok()) return status_;
       if (sharing_ > 0) return absl::ResourceExhaustedError("transfers: some end later than the clock can say");
@@ -145,7 +150,11 @@ class EventQueue : public Engine {
     }
     const IterationState& done = At(iteration);
     for (std::size_t s = 0; s < layout_.streams; ++s) {
-      if (done.stream_ends[s] != kNotYet) state_.clocks.stream[s] = done.stream_ends[s];
+      if (done.stream_ends[s] != kNotYet) {
+        state_.clocks.stream[s] = done.stream_ends[s];
+      } else if (streams_[s].iteration == iteration) {  // has begun it, and goes no further
+        state_.clocks.stream[s] = streams_[s].last_end;
+      }
     }
     for (std::size_t u = 0; u < layout_.units.size(); ++u) {
       if (done.host_ends[u] != kNotYet) state_.clocks.host[u] = done.host_ends[u];
@@ -161,7 +170,14 @@ class EventQueue : public Engine {
   // --- Access.
 
   IterationState& At(std::int32_t iteration) {
-    while (iteration >= reported_ + static_cast<std::int32_t>(iterations_.size())) iterations_.emplace_back(layout_);
+    while (iteration >= reported_ + static_cast<std::int32_t>(iterations_.size())) {
+      if (spare_.has_value()) {
+        spare_->Reset(layout_);
+        iterations_.push_back(*std::exchange(spare_, std::nullopt));
+      } else {
+        iterations_.emplace_back(layout_);
+      }
+    }
     return iterations_[static_cast<std::size_t>(iteration - reported_)];
   }
   const UnitLayout& UnitAt(std::int32_t u) const { return layout_.units[static_cast<std::size_t>(u)]; }
@@ -192,7 +208,7 @@ class EventQueue : public Engine {
   const Unit& WiringOf(std::int32_t u) const { return world_.units[static_cast<std::size_t>(u)]; }
 
   void Schedule(Time time, EventKind kind, std::int32_t unit, std::int32_t stream, std::int32_t item) {
-    queue_.push({time, Key(kind, unit, stream, item) ^ flip_});
+    queue_.Push({time, Key(kind, unit, stream, item) ^ flip_});
   }
 
   // --- Events.
@@ -200,6 +216,10 @@ class EventQueue : public Engine {
   // The next event, or the transfers that end before it; false where there is neither, or something has failed.
   bool Step() {
     if (!status_.ok()) return false;
+    if (!overlap_.is_settled() && (queue_.empty() || queue_.top().time > now_)) {
+      Settle();
+      return true;
+    }
     // Whatever ends now has ended before anything else of this instant: see Transfers.
     if (transfers_ != nullptr && (queue_.empty() || queue_.top().time > now_)) {
       const Time end = transfers_->NextEnd();
@@ -210,12 +230,33 @@ class EventQueue : public Engine {
     }
     if (queue_.empty()) return false;
     const Event event = queue_.top();
-    queue_.pop();
+    queue_.Pop();
+    FetchAhead();
     ORRERY_CHECK(event.time >= now_);
     now_ = event.time;
     ++state_.events;
     Handle(event.key ^ flip_);
     return true;
+  }
+
+  // What the next events will look at is asked of memory while this one is handled: there is too much of it to stay in
+  // the caches.
+  void FetchAhead() const {
+    if (queue_.empty()) return;
+    for (const Event& event : queue_.Soon()) {
+      const std::uint64_t key = event.key ^ flip_;
+      __builtin_prefetch(&UnitAt(Field(key, kItemBits + kStreamBits, kUnitBits)));
+      if (KindOf(key) >= EventKind::kShares && KindOf(key) <= EventKind::kArrival) {
+        __builtin_prefetch(&moving_[static_cast<std::size_t>(Field(key, 0, kItemBits))]);
+      }
+    }
+    const std::uint64_t key = queue_.top().key ^ flip_;
+    const UnitLayout& unit = UnitAt(Field(key, kItemBits + kStreamBits, kUnitBits));
+    __builtin_prefetch(&streams_[unit.first_stream]);
+    __builtin_prefetch(&streams_[unit.first_stream + static_cast<std::size_t>(Field(key, kItemBits, kStreamBits))]);
+    const IterationState& at = iterations_.front();
+    __builtin_prefetch(at.host_starts.data() + unit.first_host_op);
+    __builtin_prefetch(at.event_ends.data() + unit.first_event);
   }
 
   void EndTransfers(Time end) {
@@ -246,6 +287,9 @@ class EventQueue : public Engine {
         StreamAt(unit, s).status = StreamStatus::kBlocked;
         AdvanceStream(u, unit, s);
         break;
+      case EventKind::kLoads:
+        BeginLoads(item);
+        break;
       case EventKind::kShares: {
         const Moving& moving = moving_[static_cast<std::size_t>(item)];
         ++sharing_;
@@ -257,11 +301,37 @@ class EventQueue : public Engine {
         break;
       }
       case EventKind::kArrival:
-        Arrive(item);
+        if (moving_[static_cast<std::size_t>(item)].end == now_) Arrive(item);
         break;
-      case EventKind::kFinish:
-        Finish(u, unit, s);
+      case EventKind::kFinish: {
+        const Stream& stream = StreamAt(unit, s);
+        if (stream.status == StreamStatus::kRunning && stream.end == now_) Finish(u, unit, s);
         break;
+      }
+      case EventKind::kChanges:
+        overlap_.Mark(u);
+        break;
+    }
+  }
+
+  // Nothing more begins or ends now: the ends that this has moved.
+  void Settle() {
+    for (const Overlap::Change& change : overlap_.Settle(now_)) {
+      switch (change.what) {
+        case Overlap::What::kComputeEnds: {
+          const UnitLayout& unit = UnitAt(change.subject);
+          const Stream& stream = StreamAt(unit, kComputeStream);
+          const std::int32_t op = OpsOf(unit, kComputeStream)[static_cast<std::size_t>(stream.next)];
+          ScheduleFinish(change.subject, unit, kComputeStream, op, change.time);
+          break;
+        }
+        case Overlap::What::kComputeChanges:
+          Schedule(change.time, EventKind::kChanges, change.subject, kComputeStream, 0);
+          break;
+        case Overlap::What::kTransferEnds:
+          ScheduleArrival(change.subject, kComputeStream, change.time);
+          break;
+      }
     }
   }
 
@@ -361,6 +431,10 @@ class EventQueue : public Engine {
   void StartLocal(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index) {
     const Op& op = OpAt(unit, op_index);
     const Time host_start = HostStart(at, unit, op.host_op);
+    if (s == kComputeStream && op.num_segments > 0 && overlap_.Paces(u)) {
+      StartPaced(u, unit, op_index, host_start);
+      return;
+    }
     Time end = now_;
     for (std::int32_t i = op.first_segment; i < op.first_segment + op.num_segments; ++i) {
       const Segment& segment = unit.program->segments[static_cast<std::size_t>(i)];
@@ -374,15 +448,26 @@ class EventQueue : public Engine {
     ScheduleFinish(u, unit, s, op_index, end);
   }
 
+  void StartPaced(std::int32_t u, const UnitLayout& unit, std::int32_t op_index, Time host_start) {
+    Stream& stream = StreamAt(unit, kComputeStream);
+    stream.start = now_;
+    stream.status = StreamStatus::kRunning;
+    const std::optional<Time> end = overlap_.BeginCompute(u, OpAt(unit, op_index), host_start, now_);
+    if (end.has_value()) ScheduleFinish(u, unit, kComputeStream, op_index, *end);
+  }
+
   void ScheduleFinish(std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index, Time end) {
     if (u == 0 && op_index == faulty_op_) end += fault_;
-    StreamAt(unit, s).status = StreamStatus::kRunning;
+    Stream& stream = StreamAt(unit, s);
+    stream.status = StreamStatus::kRunning;
+    if (stream.end == end) return;
+    stream.end = end;
     Schedule(end, EventKind::kFinish, u, s, op_index);
   }
 
   // --- What moves between units.
 
-  // Sets out now: an event when it arrives, or when its part that shares links begins.
+  // Sets out now, or after its lead: an event when it arrives, or when its part that shares links begins.
   void SetOut(const Moving& moving, std::int32_t stream, Time lead, Time duration) {
     std::int32_t id = 0;
     if (free_ids_.empty()) {
@@ -394,16 +479,70 @@ class EventQueue : public Engine {
       free_ids_.pop_back();
       moving_[static_cast<std::size_t>(id)] = moving;
     }
+    moving_[static_cast<std::size_t>(id)].duration = duration;
+    // What takes no time might have arrived when its loads begin.
+    if (duration > Time() && HasLoads(moving)) {
+      if (lead == Time()) {
+        BeginLoads(id);
+      } else {
+        Schedule(now_ + lead, EventKind::kLoads, moving.unit, stream, id);
+      }
+    }
     if (moving.alone > Time()) {
+      transfers_->Expect(moving.route);
       Schedule(now_ + lead + duration - moving.alone, EventKind::kShares, moving.unit, stream, id);
       return;
     }
-    Schedule(now_ + lead + duration, EventKind::kArrival, moving.unit, stream, id);
+    ScheduleArrival(id, stream, now_ + lead + duration);
+  }
+
+  void ScheduleArrival(std::int32_t id, std::int32_t stream, Time end) {
+    Moving& moving = moving_[static_cast<std::size_t>(id)];
+    if (moving.end == end) return;
+    moving.end = end;
+    Schedule(end, EventKind::kArrival, moving.unit, stream, id);
+  }
+
+  // Calls `sink(unit, load)` for every rank of what moves.
+  template <typename Sink>
+  void ForEachLoad(const Moving& moving, Sink&& sink) const {
+    if (moving.group >= 0) {
+      for (const Member& member : layout_.members[static_cast<std::size_t>(moving.group)]) {
+        sink(member.unit, LoadOfOp(*UnitAt(member.unit).program, OpOf(member, moving.use)));
+      }
+      return;
+    }
+    const auto of_slot = [&](std::int32_t u, std::int32_t slot) {
+      const UnitLayout& unit = UnitAt(u);
+      sink(u, LoadOfPart(*unit.program, EndOf(unit, slot).part));
+    };
+    of_slot(moving.unit, moving.slot);
+    if (moving.other_unit >= 0) of_slot(moving.other_unit, moving.other_slot);
+    if (moving.sender >= 0) sink(moving.sender, LoadOfPart(*UnitAt(moving.sender).program, moving.sent_part));
+  }
+
+  // Whether what moves slows, or is slowed.
+  bool HasLoads(const Moving& moving) const {
+    if (!overlap_.is_on()) return false;
+    bool has_loads = false;
+    ForEachLoad(moving, [&](std::int32_t unit, std::int32_t load) { has_loads |= overlap_.HasEffectAt(unit, load); });
+    return has_loads;
+  }
+
+  void BeginLoads(std::int32_t id) {
+    const Moving& moving = moving_[static_cast<std::size_t>(id)];
+    ends_.clear();
+    ForEachLoad(moving, [&](std::int32_t unit, std::int32_t load) {
+      if (overlap_.HasEffectAt(unit, load)) ends_.push_back({unit, load});
+    });
+    overlap_.BeginTransfer(id, ends_, moving.duration, now_);
   }
 
   void Arrive(std::int32_t id) {
-    const Moving moving = moving_[static_cast<std::size_t>(id)];
+    Moving& moving = moving_[static_cast<std::size_t>(id)];
+    moving.end = kNotYet;
     free_ids_.push_back(id);
+    overlap_.EndTransfer(id);
     IterationState& at = At(moving.iteration);
     if (moving.group >= 0) {
       FinishMembers(moving.group, moving.use, now_);
@@ -428,7 +567,7 @@ class EventQueue : public Engine {
     }
     Moving moving{.iteration = iteration, .group = group, .use = op.use};
     ShareLinks(u, op_index, RouteOf(group, op.pattern), ProgressOfOp(*UnitAt(u).program, op_index), moving);
-    if (moving.alone == Time()) {
+    if (moving.alone == Time() && !HasLoads(moving)) {
       FinishMembers(group, op.use, now_ + op.lead + op.duration);
       return;
     }
@@ -449,7 +588,7 @@ class EventQueue : public Engine {
     return UnitAt(member.unit).index->uses[static_cast<std::size_t>(member.slot)][static_cast<std::size_t>(use)];
   }
 
-  std::int32_t RouteOf(std::int32_t group, std::uint8_t pattern) const {
+  std::int32_t RouteOf(std::int32_t group, std::uint16_t pattern) const {
     if (world_.group_routes.empty()) return -1;
     const std::vector<std::int32_t>& routes = world_.group_routes[static_cast<std::size_t>(group)];
     return pattern < routes.size() ? routes[pattern] : -1;
@@ -534,7 +673,8 @@ class EventQueue : public Engine {
     IterationState& at = At(iteration);
     const std::int32_t op_index = OpsOf(unit, s)[static_cast<std::size_t>(stream.next)];
     const Op& op = OpAt(unit, op_index);
-    Report(at, u, unit, s, op_index);
+    const bool is_paced = s == kComputeStream && op.num_segments > 0 && overlap_.Paces(u);
+    Report(at, u, unit, s, op_index, is_paced ? overlap_.EndCompute(u) : std::span<const Time>());
     ++at.tasks;
     at.hashes[static_cast<std::size_t>(u)] += TimelineHash(iteration, s, op_index, stream.start, now_);
     if (op_index == unit.program->update_op) at.update_end = std::max(at.update_end, now_);
@@ -549,16 +689,48 @@ class EventQueue : public Engine {
     AdvanceHost(u, unit);
   }
 
+  // --- How far an iteration is evaluated.
+
+  // Counts the streams whose operations before `until` are not all known in this iteration.
+  void Watch(std::int32_t iteration, Time until) {
+    watched_iteration_ = iteration;
+    until_ = until;
+    unreached_ = 0;
+    for (std::size_t u = 0; u < layout_.units.size(); ++u) {
+      const UnitLayout& unit = layout_.units[u];
+      for (std::int32_t s = 0; s < unit.program->num_streams; ++s) {
+        if (!IsWatched(unit, s) || OpsOf(unit, s).empty()) continue;
+        const std::size_t stream = unit.first_stream + static_cast<std::size_t>(s);
+        const Time end =
+            streams_[stream].iteration > iteration ? At(iteration).stream_ends[stream] : streams_[stream].last_end;
+        if (end < until) ++unreached_;
+      }
+    }
+  }
+
+  bool IsWatched(const UnitLayout& unit, std::int32_t s) const {
+    return s == kComputeStream || traced_[static_cast<std::size_t>(&unit - layout_.units.data())];
+  }
+
+  // The stream's operation ends now.
+  void NoteReached(const UnitLayout& unit, std::int32_t s, const Stream& stream) {
+    if (stream.iteration == watched_iteration_ && stream.last_end < until_ && now_ >= until_ && IsWatched(unit, s)) {
+      --unreached_;
+    }
+  }
+
   // To the stream's next operation, in the next iteration where this one has no more.
   void MoveOn(IterationState& at, const UnitLayout& unit, std::int32_t s) {
     Stream& stream = StreamAt(unit, s);
+    NoteReached(unit, s, stream);
     stream = {.iteration = stream.iteration,
               .next = stream.next + 1,
               .status = StreamStatus::kBlocked,
               .missing = 0,
               .last_end = now_,
               .ready = Time(),
-              .start = kNotYet};
+              .start = kNotYet,
+              .end = kNotYet};
     if (stream.next < static_cast<std::int32_t>(OpsOf(unit, s).size())) return;
     at.stream_ends[unit.first_stream + static_cast<std::size_t>(s)] = now_;
     --at.to_finish;
@@ -576,7 +748,7 @@ class EventQueue : public Engine {
       const std::int32_t slot = SlotOf(other, LinkOf(peer.channel, false), part.sequence);
       SlotAt(At(iteration), other, slot).begun = now_;
       const std::int32_t receiver = OpAt(other, EndOf(other, slot).op).stream;
-      Moving moving{.iteration = iteration, .unit = peer.unit, .slot = slot};
+      Moving moving{.iteration = iteration, .unit = peer.unit, .slot = slot, .sender = u, .sent_part = i};
       ShareLinks(u, op_index, RouteOf(u, part.channel), ProgressOfPart(*unit.program, i), moving);
       SetOut(moving, receiver, Time(), part.duration);
     }
@@ -588,6 +760,7 @@ class EventQueue : public Engine {
   void BeginReporting(std::int32_t iteration) {
     ORRERY_CHECK(iteration == reported_ || iteration == reported_ + 1);
     if (iteration > reported_) {
+      spare_ = std::move(iterations_.front());
       iterations_.pop_front();
       reported_ = iteration;
     }
@@ -595,6 +768,7 @@ class EventQueue : public Engine {
     for (PendingReport& pending : at.reports) {
       Evaluated& evaluated = pending.evaluated;
       evaluated.transfers = std::span(at.transfers).subspan(pending.first_transfer, pending.num_transfers);
+      evaluated.segment_ends = std::span(at.segment_ends).subspan(pending.first_segment_end, pending.num_segment_ends);
       Pass(at, pending.of_host, evaluated);
     }
     at.reports.clear();
@@ -626,7 +800,8 @@ class EventQueue : public Engine {
     }
   }
 
-  void Report(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index) {
+  void Report(IterationState& at, std::int32_t u, const UnitLayout& unit, std::int32_t s, std::int32_t op_index,
+              std::span<const Time> segment_ends) {
     const Op& op = OpAt(unit, op_index);
     const Stream& stream = StreamAt(unit, s);
     const std::size_t first = at.transfers.size();
@@ -638,12 +813,15 @@ class EventQueue : public Engine {
     }
     const std::size_t count = at.transfers.size() - first;
     Evaluated evaluated{
-        u, op_index, stream.last_end, HostStart(at, unit, op.host_op), stream.ready, stream.start, now_, nullptr, {}};
+        u,  op_index, stream.last_end, HostStart(at, unit, op.host_op), stream.ready, stream.start, now_, nullptr,
+        {}, {}};
     if (stream.iteration != reported_) {
-      at.reports.push_back({evaluated, false, first, count});
+      at.reports.push_back({evaluated, false, first, count, at.segment_ends.size(), segment_ends.size()});
+      at.segment_ends.insert(at.segment_ends.end(), segment_ends.begin(), segment_ends.end());
       return;
     }
     evaluated.transfers = std::span(at.transfers).subspan(first, count);
+    evaluated.segment_ends = segment_ends;
     Pass(at, false, evaluated);
     at.transfers.resize(first);
   }
@@ -673,17 +851,26 @@ class EventQueue : public Engine {
   // All ones to reverse the order of ties.
   const std::uint64_t flip_;
   const WorldLayout layout_;
+  Overlap overlap_;
   Time now_;
 
-  std::priority_queue<Event, std::vector<Event>, Later> queue_;
+  EventHeap queue_;
   std::vector<Stream> streams_;            // as Clocks::stream
   std::vector<Host> hosts_;                // [unit]
   std::int32_t reported_ = 0;              // the iteration that is reported as it happens
   std::deque<IterationState> iterations_;  // from reported_ on
+  std::optional<IterationState> spare_;    // one that is over, for its memory
   std::vector<Moving> moving_;             // [id]
   std::vector<std::int32_t> free_ids_;
   std::vector<std::int64_t> ended_;
+  std::vector<Overlap::End> ends_;
   std::int64_t sharing_ = 0;  // transfers in the network
+
+  // Where an iteration need not be evaluated whole.
+  std::vector<bool> traced_;  // [unit]
+  std::int32_t watched_iteration_ = -1;
+  Time until_;
+  std::int64_t unreached_ = 0;  // watched streams
   absl::Status status_;
 };
 

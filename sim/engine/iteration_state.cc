@@ -44,15 +44,20 @@ WorldLayout::WorldLayout(const World& world, const std::vector<ProgramIndex>& in
   }
 }
 
-IterationState::IterationState(const WorldLayout& layout)
-    : event_ends(layout.events, kNotYet),
-      host_starts(layout.host_ops, kNotYet),
-      slots(layout.slots),
-      missing_members(layout.members_of_use),
-      stream_ends(layout.streams, kNotYet),
-      host_ends(layout.units.size(), kNotYet),
-      waited_for(layout.units.size()),
-      hashes(layout.units.size()),
-      to_finish(layout.to_finish) {}
+void IterationState::Reset(const WorldLayout& layout) {
+  event_ends.assign(layout.events, kNotYet);
+  host_starts.assign(layout.host_ops, kNotYet);
+  slots.assign(layout.slots, Slot());
+  missing_members = layout.members_of_use;
+  stream_ends.assign(layout.streams, kNotYet);
+  host_ends.assign(layout.units.size(), kNotYet);
+  waited_for.assign(layout.units.size(), 0);
+  hashes.assign(layout.units.size(), 0);
+  to_finish = layout.to_finish;
+  update_end = Time();
+  tasks = 0;
+  reports.clear();
+  transfers.clear();
+}
 
 }  // namespace orrery::engine

@@ -67,10 +67,15 @@ struct PendingReport {
   bool of_host = false;
   std::size_t first_transfer = 0;  // in IterationState::transfers
   std::size_t num_transfers = 0;
+  std::size_t first_segment_end = 0;  // in IterationState::segment_ends
+  std::size_t num_segment_ends = 0;
 };
 
 struct IterationState {
-  explicit IterationState(const WorldLayout& layout);
+  explicit IterationState(const WorldLayout& layout) { Reset(layout); }
+
+  // As if nothing had happened.
+  void Reset(const WorldLayout& layout);
 
   std::vector<Time> event_ends;               // [UnitLayout::first_event + event]
   std::vector<Time> host_starts;              // [UnitLayout::first_host_op + host op]
@@ -85,6 +90,7 @@ struct IterationState {
   std::int64_t tasks = 0;
   std::vector<PendingReport> reports;
   std::vector<Transfer> transfers;
+  std::vector<Time> segment_ends;
 };
 
 }  // namespace orrery::engine

@@ -1,5 +1,6 @@
 #include "sim/engine/program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -48,6 +49,7 @@ class Indexer {
     }
     ABSL_RETURN_IF_ERROR(CheckWaits());
     ABSL_RETURN_IF_ERROR(CheckProgress());
+    ABSL_RETURN_IF_ERROR(CheckLoads());
     return std::move(index_);
   }
 
@@ -169,6 +171,30 @@ class Indexer {
     };
     if (!fits(program_.op_progress, program_.ops) || !fits(program_.part_progress, program_.parts)) {
       return absl::InternalError("program: progress that does not fit its durations");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckLoads() const {
+    const auto fits = [&](const std::vector<std::int16_t>& loads, std::size_t size) {
+      const auto known = [&](std::int16_t load) {
+        return load == -1 || InRange(load, static_cast<std::int32_t>(program_.loads.size()));
+      };
+      return loads.empty() || (loads.size() == size && std::all_of(loads.begin(), loads.end(), known));
+    };
+    const std::vector<std::uint8_t>& kinds = program_.segment_kinds;
+    const bool kinds_exist = std::all_of(kinds.begin(), kinds.end(), [](int kind) { return kind < kKernelKinds; });
+    if (!fits(program_.op_loads, program_.ops.size()) || !fits(program_.part_loads, program_.parts.size()) ||
+        (!kinds.empty() && kinds.size() != program_.segments.size()) || !kinds_exist) {
+      return absl::InternalError("program: loads or kinds of kernels that do not exist");
+    }
+    const auto is_share = [](std::int64_t share) { return share >= 0 && share <= kWholeRate; };
+    for (const Load& load : program_.loads) {
+      for (const Load::Shares* shares : {&load.takes, &load.at_least, &load.slows}) {
+        if (shares->front() != 0 || !std::all_of(shares->begin(), shares->end(), is_share)) {
+          return absl::InternalError("program: a load with a share out of range");
+        }
+      }
     }
     return absl::OkStatus();
   }

@@ -27,6 +27,16 @@
 // offsets are 0 and there is one host op. The host's first op of an iteration starts no earlier than its last op of the
 // previous one ended.
 //
+// Loads. Where the program states any, communication that transfers beside the compute stream slows it down, and may be
+// slowed in turn: a collective on another stream from its start to its end, a message from its begin to its arrival, at
+// both of its ranks. Segments of the compute stream advance at a rate, by their kind of kernel:
+//
+//   rate = max(kLeastRate, kWholeRate - max of at_least - sum of takes)      over the loads that transfer
+//
+// and a transfer at kWholeRate - max of slows, over its ranks and the kinds that run there. What is left of a segment
+// or transfer is kept exactly, as picoseconds at the whole rate in 1e-12; rates change when anything begins or ends; an
+// end is rounded up to a picosecond, where the next segment begins. The event queue alone evaluates loads.
+//
 // Confluence: starts are maxima of ends, so that the order in which operations are evaluated cannot matter.
 #ifndef ORRERY_SIM_ENGINE_PROGRAM_H_
 #define ORRERY_SIM_ENGINE_PROGRAM_H_
@@ -106,7 +116,7 @@ struct Op {
   // Belongs to the pipeline phase (forward and backward passes): for span bubbles.
   bool pipeline = false;
   // kCollective: which of its group's routes it takes where links are shared (World::group_routes).
-  std::uint8_t pattern = 0;
+  std::uint16_t pattern = 0;
   // Events it waits for, in the order in which its stream would meet them; kNoEvent ends the list.
   std::array<std::int32_t, kMaxWaits> waits = {kNoEvent, kNoEvent, kNoEvent};
   // Event that its end completes, or kNoEvent. One operation per event.
@@ -132,6 +142,28 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
+// Kernels by what slows them down. Kind 0 loses nothing.
+inline constexpr int kKernelKinds = 6;
+
+// Rates, and shares of them.
+inline constexpr std::int64_t kWholeRate = 1'000'000'000'000;
+// A kernel, or a transfer, keeps this much whatever runs beside it: the slowest that an overlap rule can state.
+inline constexpr std::int64_t kLeastRate = kWholeRate / 100;
+
+// What a communication does to compute of its rank while it transfers, and compute to it; by kind of kernel, as shares
+// of kWholeRate. All zero for kind 0.
+struct Load {
+  using Shares = std::array<std::int64_t, kKernelKinds>;
+  // Of the kernel's rate: what loads take adds up,
+  Shares takes{};
+  // but of these the largest counts, however many transfer.
+  Shares at_least{};
+  // Of the transfer's own rate while such a kernel runs.
+  Shares slows{};
+
+  friend auto operator<=>(const Load&, const Load&) = default;
+};
+
 struct HostOp {
   // Event it waits for before it starts issuing, or kNoEvent.
   std::int32_t waits = kNoEvent;
@@ -150,6 +182,12 @@ struct Program {
   // (World::routes). All members and both sides state the same. Empty where nothing shares links.
   std::vector<Time> op_progress = {};    // [op]
   std::vector<Time> part_progress = {};  // [part]
+  // Loads, an index or -1 of every collective and part, and the kind of every segment. Empty where nothing slows
+  // anything.
+  std::vector<Load> loads = {};
+  std::vector<std::int16_t> op_loads = {};       // [op]
+  std::vector<std::int16_t> part_loads = {};     // [part]
+  std::vector<std::uint8_t> segment_kinds = {};  // [segment]
   std::int32_t num_events = 0;
   std::int32_t num_channels = 0;
   std::int32_t num_groups = 0;
@@ -159,7 +197,7 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// What the two vectors say; 0 where they are empty.
+// What the vectors say; 0, or no load, where they are empty.
 inline Time ProgressOfOp(const Program& program, std::int32_t op) {
   return program.op_progress.empty() ? Time() : program.op_progress[static_cast<std::size_t>(op)];
 }
@@ -167,9 +205,17 @@ inline Time ProgressOfPart(const Program& program, std::int32_t part) {
   return program.part_progress.empty() ? Time() : program.part_progress[static_cast<std::size_t>(part)];
 }
 
+inline std::int32_t LoadOfOp(const Program& program, std::int32_t op) {
+  return program.op_loads.empty() ? -1 : program.op_loads[static_cast<std::size_t>(op)];
+}
+inline std::int32_t LoadOfPart(const Program& program, std::int32_t part) {
+  return program.part_loads.empty() ? -1 : program.part_loads[static_cast<std::size_t>(part)];
+}
+
 // Checks everything above that does not need the wiring: indices in range, streams, sequences 0, 1, 2, ... once each
 // per channel and direction (in order, but for eager receives), uses in order per group, events recorded once if waited
-// for, no negative time, no progress longer than its duration. INTERNAL otherwise: a bug of the caller.
+// for, no negative time, no progress longer than its duration, loads and kinds that exist. INTERNAL otherwise: a bug of
+// the caller.
 absl::Status CheckProgram(const Program& program);
 
 }  // namespace orrery::engine

@@ -25,6 +25,7 @@ std::uint64_t Fingerprint(const Program& program) {
   for (const Part& part : program.parts) mix(part.duration.count());
   for (const Time time : program.op_progress) mix(time.count());
   for (const Time time : program.part_progress) mix(time.count());
+  for (const std::int16_t load : program.op_loads) mix(load);
   return print;
 }
 

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "sim/engine/accounting.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/overlap.h"
 #include "sim/engine/program_index.h"
 
 namespace orrery::engine {
@@ -23,6 +24,12 @@ absl::Status CheckOptions(const World& world, const ReplayOptions& options) {
   }
   if (options.transfers != nullptr && options.engine != EngineKind::kEventQueue) {
     return absl::InternalError("replay: only the event queue shares links");
+  }
+  if (HasLoads(world) && options.engine != EngineKind::kEventQueue) {
+    return absl::InternalError("replay: only the event queue evaluates loads");
+  }
+  if (SlowsTransfers(world) && options.transfers != nullptr) {
+    return absl::InternalError("replay: loads slow no transfers that share links");
   }
   return absl::OkStatus();
 }
@@ -46,7 +53,10 @@ StreamMasks MasksOf(const ProgramIndex& index) {
 class Replayer {
  public:
   Replayer(const World& world, const std::vector<ProgramIndex>& indices, const ReplayOptions& options)
-      : world_(world), options_(options), state_(world) {
+      : world_(world),
+        options_(options),
+        may_stop_(options.stop_when_periodic && options.transfers == nullptr && !HasLoads(world)),
+        state_(world) {
     for (const ProgramIndex& index : indices) masks_.push_back(MasksOf(index));
     accountant_.emplace(world_, indices, state_.clocks, options_);
     const EngineInputs inputs = {world_, indices, options_, *accountant_, state_};
@@ -62,7 +72,7 @@ class Replayer {
                                : k == n - 1 ? AccountMode::kBefore
                                             : AccountMode::kWindow;
       ABSL_RETURN_IF_ERROR(RunIteration(k, mode));
-      if (options_.stop_when_periodic && options_.transfers == nullptr && k <= n - 2 && IsPeriodic(before)) {
+      if (may_stop_ && k <= n - 2 && IsPeriodic(before)) {
         // Iteration k+1 repeats k, including whatever of k reached into it: its own account is that of every later
         // window.
         ABSL_RETURN_IF_ERROR(RunIteration(k + 1, AccountMode::kFull));
@@ -98,7 +108,8 @@ class Replayer {
     const Time begin = mode == AccountMode::kWindow || mode == AccountMode::kAfter ? EndOf(n - 1) : Time();
     const Time end = mode == AccountMode::kAfter ? EndOf(n) : Time();
     accountant_->BeginIteration(k, mode, begin, end);
-    ABSL_RETURN_IF_ERROR(engine_->RunIteration(k));
+    const bool may_stop = mode == AccountMode::kAfter && !options_.whole_iterations;
+    ABSL_RETURN_IF_ERROR(engine_->RunIteration(k, may_stop ? std::optional<Time>(end) : std::nullopt));
     replay_.iteration_ends.push_back(state_.update_end);
     ++replay_.iterations_evaluated;
     return absl::OkStatus();
@@ -143,6 +154,8 @@ class Replayer {
 
   const World& world_;
   const ReplayOptions& options_;
+  // Clocks alone do not say what shared links and loads do next.
+  const bool may_stop_;
   std::vector<StreamMasks> masks_;  // [program]
   EngineState state_;
   std::optional<Accountant> accountant_;

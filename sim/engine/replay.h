@@ -45,9 +45,13 @@ struct ReplayOptions {
   bool stop_when_periodic = true;
   // Units whose operations in the window are returned.
   std::vector<std::int32_t> traced_units;
-  // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, and
-  // it does not stop early then. It must be fresh, and outlive the replay.
+  // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, as it
+  // alone evaluates loads, and does not stop early then. It must be fresh, and outlive the replay; no load may slow
+  // transfers.
   Transfers* transfers = nullptr;
+  // Replays every iteration to its end. Off, what lies behind the window may be left out: for who asks `transfers`
+  // what links carried.
+  bool whole_iterations = false;
   // Fault injection for tests of the tests: adds this to the end of the middle operation of the first unit's compute
   // stream, in every iteration.
   Time fault;
@@ -91,7 +95,7 @@ struct Replay {
   std::vector<TracedSpan> trace;  // by (unit, stream, start, op)
   // Sum over units of multiplicity x hash, mod 2^64: equal for a world and its folding.
   std::uint64_t timeline_hash = 0;
-  std::int64_t tasks = 0;   // operations evaluated, host ops not counted
+  std::int64_t tasks = 0;   // operations evaluated (ReplayOptions::whole_iterations), host ops not counted
   std::int64_t events = 0;  // pops of the queue; 0 in the worklist
 };
 

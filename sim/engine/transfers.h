@@ -28,6 +28,9 @@ class Transfers {
  public:
   virtual ~Transfers() = default;
 
+  // One of this route will begin soon: a good time to ask memory for what it needs. Changes nothing.
+  virtual void Expect(std::int32_t /*route*/) const {}
+
   // The transfer moves from `now` on. RESOURCE_EXHAUSTED where it takes more than the clock holds.
   virtual absl::Status Begin(Time now, const SharedTransfer& transfer) = 0;
 

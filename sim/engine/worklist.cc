@@ -115,7 +115,7 @@ class Worklist : public Engine {
     LayOutGroups();
   }
 
-  absl::Status RunIteration(std::int32_t iteration) override {
+  absl::Status RunIteration(std::int32_t iteration, std::optional<Time> /*until*/) override {
     Reset(iteration);
     while (!list_.empty()) RunUnit(list_.Pop());
     for (const StreamState& stream : streams_) {

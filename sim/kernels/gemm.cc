@@ -60,7 +60,7 @@ double GemmModel::Waves(std::int64_t tiles, double one, double boost) const {
   return static_cast<double>(CeilDiv(tiles, sms_)) * (one / faster + wave_overhead_);
 }
 
-double GemmModel::Seconds(const workloads::Gemm& gemm) const {
+GemmModel::Cost GemmModel::Fastest(const workloads::Gemm& gemm) const {
   const bool aligned = gemm.n % alignment_ == 0 && gemm.k % alignment_ == 0;
   const double slower = aligned ? 1 : 1 / (gemm.batch > 1 ? misaligned_batch_factor_ : misaligned_factor_);
   const double results = static_cast<double>(gemm.batch) * Product(gemm.m, gemm.n);
@@ -68,7 +68,7 @@ double GemmModel::Seconds(const workloads::Gemm& gemm) const {
   const double memory =
       (results * (gemm.accumulates_fp32 ? 8 : result_bytes_) + operands * operand_bytes_) / memory_bandwidth_;
   const double partial_sums = results * 8 / memory_bandwidth_;
-  double best = std::numeric_limits<double>::infinity();
+  Cost best{.seconds = std::numeric_limits<double>::infinity()};
   for (const Tile& tile : tiles_) {
     const std::int64_t tiles = gemm.batch * CeilDiv(gemm.m, tile.m) * CeilDiv(gemm.n, tile.n);
     for (std::int64_t split = 1; split <= max_split_k_; split *= 2) {
@@ -78,10 +78,11 @@ double GemmModel::Seconds(const workloads::Gemm& gemm) const {
       const double compute = Waves(tiles * split, slower * tile.step * static_cast<double>(depth), tile.boost);
       double seconds = std::max(compute, memory) + exposed_share_ * std::min(compute, memory);
       if (split > 1) seconds += static_cast<double>(split) * partial_sums;
-      best = std::min(best, seconds);
+      if (seconds < best.seconds) best = {.seconds = seconds, .is_memory_bound = memory > compute};
     }
   }
-  return best + overhead_;
+  best.seconds += overhead_;
+  return best;
 }
 
 }  // namespace orrery::kernels

@@ -42,9 +42,16 @@ class GemmModel {
   GemmModel(const v1::Accelerator& accelerator, const v1::GemmProfile& profile, FlopsPerSecond peak,
             std::int64_t operand_bytes);
 
-  double Seconds(const workloads::Gemm& gemm) const;
+  double Seconds(const workloads::Gemm& gemm) const { return Fastest(gemm).seconds; }
+  // Whether traffic takes longer than multiplications.
+  bool IsMemoryBound(const workloads::Gemm& gemm) const { return Fastest(gemm).is_memory_bound; }
 
  private:
+  struct Cost {
+    double seconds = 0;
+    bool is_memory_bound = false;
+  };
+
   struct Tile {
     std::int64_t m = 0;
     std::int64_t n = 0;
@@ -52,6 +59,7 @@ class GemmModel {
     double boost = 1;  // how much faster it can get
   };
 
+  Cost Fastest(const workloads::Gemm& gemm) const;
   // Seconds of `tiles` tiles that take `one` second each while waves follow each other.
   double Waves(std::int64_t tiles, double one, double boost) const;
 

@@ -66,6 +66,11 @@ double KernelPrices::Seconds(const workloads::Operator& op) const {
   return 0;
 }
 
+bool KernelPrices::IsMemoryBound(const workloads::Operator& op) const {
+  if (op.kind == OperatorKind::kGemm) return gemm_.IsMemoryBound(op.gemm);
+  return op.kind == OperatorKind::kMemoryBound;
+}
+
 double KernelPrices::SecondsAtPeak(const workloads::Operator& op) const { return SecondsAt(op.flops, peak_); }
 
 double KernelPrices::OptimizerSeconds(Bytes traffic, int kernels) const {

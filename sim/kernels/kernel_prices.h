@@ -25,6 +25,9 @@ class KernelPrices {
   // Seconds on the device of an operator that is not a collective; `kernels` launches at least the launch floor each.
   double Seconds(const workloads::Operator& op) const;
 
+  // Whether memory bandwidth decides that time, not multiprocessors.
+  bool IsMemoryBound(const workloads::Operator& op) const;
+
   // The same at the accelerator's peak rate: FLOPs / peak, nothing for memory-bound work. (Waterfall: no kernel
   // losses.)
   double SecondsAtPeak(const workloads::Operator& op) const;

@@ -5,6 +5,7 @@
 #ifndef ORRERY_SIM_LAYOUT_LAYOUT_H_
 #define ORRERY_SIM_LAYOUT_LAYOUT_H_
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -28,10 +29,11 @@ struct Placement {
   // Members on the fullest and on the emptiest of its nodes.
   std::int64_t max_ranks_per_node = 1;
   std::int64_t min_ranks_per_node = 1;
-  // Leaf switches of a rail that its nodes hang on.
+  // Leaf switches of a rail that its nodes hang on, and the most nodes on one of them; 0: spread evenly.
   std::int64_t leaves = 1;
+  std::int64_t max_nodes_per_leaf = 0;
 
-  friend bool operator==(const Placement&, const Placement&) = default;
+  friend auto operator<=>(const Placement&, const Placement&) = default;
 };
 
 class Layout {

@@ -118,6 +118,14 @@ class FlowNetwork {
   // but now.
   absl::StatusOr<Handle> Start(Time time, const Activity& activity);
 
+  // Asks memory for what an activity with these loads will look at. Changes nothing; the links must exist.
+  void Fetch(std::span<const LinkLoad> loads) const {
+    for (const LinkLoad& load : loads) {
+      __builtin_prefetch(&links_[Index(load.link)], 1);
+      __builtin_prefetch(&traffic_[Index(load.link)], 1);
+    }
+  }
+
   // The capacity from `time` on. Errors as Start and AddLink.
   absl::Status SetCapacity(LinkId link, Time time, BytesPerSecondInteger capacity);
 

@@ -19,6 +19,7 @@ class SharedTransfers final : public engine::Transfers {
   // or with a load below 1 or on no link.
   static absl::StatusOr<SharedTransfers> Make(const engine::World& world);
 
+  void Expect(std::int32_t route) const override { network_.Fetch(loads_[static_cast<std::size_t>(route)]); }
   absl::Status Begin(Time now, const engine::SharedTransfer& transfer) override;
   Time NextEnd() override;
   void End(Time now, std::vector<std::int64_t>* ids) override;

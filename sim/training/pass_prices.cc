@@ -14,16 +14,16 @@ using workloads::Operator;
 using workloads::OperatorKind;
 using workloads::Pass;
 
-collectives::CollectiveType TypeOf(workloads::CollectiveType type) {
+collectives::nccl::Operation OperationOf(workloads::CollectiveType type) {
   switch (type) {
     case workloads::CollectiveType::kAllReduce:
-      return collectives::CollectiveType::kAllReduce;
+      return collectives::nccl::Operation::kAllReduce;
     case workloads::CollectiveType::kReduceScatter:
-      return collectives::CollectiveType::kReduceScatter;
+      return collectives::nccl::Operation::kReduceScatter;
     case workloads::CollectiveType::kAllGather:
-      return collectives::CollectiveType::kAllGather;
+      return collectives::nccl::Operation::kAllGather;
     case workloads::CollectiveType::kBroadcast:
-      return collectives::CollectiveType::kBroadcast;
+      return collectives::nccl::Operation::kBroadcast;
   }
   ORRERY_CHECK(false);
 }
@@ -65,6 +65,7 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
     if (NeedsConversion(op, i == 0 ? nullptr : &operators[i - 1])) {
       double seconds = 0;
       pass.operators.push_back(Conversion(op.layer, slowness, &seconds));
+      pass.operators.back().kind = op.pass == Pass::kForward ? kForwardMemory : kBackwardMemory;
       pass.compute += pass.operators.back().duration;
       unsynchronised += seconds;
     }
@@ -79,17 +80,26 @@ PricedPass PassPricer::PricePass(const std::vector<Operator>& operators, PassPar
       const Communication exposed = CommunicationOf(plan_, Exposed(operators, i, part, tp_group));
       priced.duration = exposed.duration;
       priced.progress = exposed.progress;
+      priced.footprint = exposed.footprint;
       priced.lead = TimeFromSeconds(unsynchronised * expected_slowness);
       unsynchronised = 0;
     } else {
       const double seconds = KernelSeconds(op);
       priced.duration = TimeFromSeconds(seconds * slowness);
+      priced.kind = KindOf(op);
       pass.compute += priced.duration;
       unsynchronised += seconds;
     }
     pass.operators.push_back(priced);
   }
   return pass;
+}
+
+KernelKind PassPricer::KindOf(const Operator& op) const {
+  if (!plan_.overlaps_dynamically()) return kNotSlowed;
+  const bool memory = kernels_.IsMemoryBound(op);
+  if (op.pass == Pass::kForward) return memory ? kForwardMemory : kForwardMatrix;
+  return memory ? kBackwardMemory : kBackwardMatrix;
 }
 
 bool PassPricer::converts() const {
@@ -147,7 +157,8 @@ collectives::Price PassPricer::Exposed(const std::vector<Operator>& operators, s
                                        const layout::Placement& tp_group) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_TP)) return {};
   const Operator& op = operators[index];
-  const collectives::Price transfer = collectives_.PriceOf(TypeOf(op.collective.type), op.collective.bytes, tp_group);
+  const collectives::Price transfer =
+      collectives_.PriceOf(OperationOf(op.collective.type), op.collective.bytes, tp_group);
   if (op.collective.overlaps == 0) return transfer;
   const std::int64_t beside = static_cast<std::int64_t>(index) + op.collective.overlaps;
   ORRERY_CHECK(beside >= 0 && beside < static_cast<std::int64_t>(operators.size()));
@@ -158,7 +169,9 @@ collectives::Price PassPricer::Exposed(const std::vector<Operator>& operators, s
   if (plan_.run.software().tp_overlap()) {
     together += std::min(transfer.seconds, compute) / static_cast<double>(plan_.run.software().tp_overlap_chunks());
   }
-  return {.seconds = together - compute, .progress = std::min(transfer.progress, together - compute)};
+  return {.seconds = together - compute,
+          .progress = std::min(transfer.progress, together - compute),
+          .footprint = transfer.footprint};
 }
 
 }  // namespace orrery::training

@@ -18,18 +18,30 @@
 
 namespace orrery::training {
 
+// Kinds of kernels by what slows them down (engine::Load): whether multiprocessors or memory decide their time, and the
+// pass, for which overlap rules differ. Backward passes are whatever is not forward.
+enum KernelKind : std::uint8_t {
+  kNotSlowed = 0,
+  kForwardMatrix = 1,
+  kForwardMemory = 2,
+  kBackwardMatrix = 3,
+  kBackwardMemory = 4,
+  kUpdateMemory = 5,
+};
+
 // One operator, priced.
 struct PricedOperator {
   std::string_view name;
   engine::TimeClass time_class = engine::TimeClass::kCompute;
   Time duration;
-  // Tensor-parallel collectives: the last part of the duration (Communication), and the expected wait for the slowest
-  // member.
+  // Tensor-parallel collectives: as of a Communication, and the expected wait for the slowest member.
   Time progress;
+  collectives::Footprint footprint = {};
   Time lead;
   bool is_collective = false;
   int kernels = 1;
   std::int32_t layer = -1;
+  KernelKind kind = kNotSlowed;
 };
 
 struct PricedPass {
@@ -60,6 +72,7 @@ class PassPricer {
 
   PricedPass PricePass(const std::vector<workloads::Operator>& operators, PassPart part,
                        const layout::Placement& tp_group, double slowness) const;
+  KernelKind KindOf(const workloads::Operator& op) const;
   double KernelSeconds(const workloads::Operator& op) const;
   bool NeedsConversion(const workloads::Operator& op, const workloads::Operator* before) const;
   PricedOperator Conversion(std::int32_t layer, double slowness, double* seconds) const;

@@ -10,6 +10,8 @@
 #include "base/suggest.h"
 #include "sim/training/planning_costs.h"
 #include "sim/training/run_schedule.h"
+#include "topology/node_design.h"
+#include "topology/problems.h"
 
 namespace orrery::training {
 namespace {
@@ -89,6 +91,13 @@ std::vector<std::int32_t> Plan::EmbeddingRanks() const {
 
 std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run) {
   std::vector<spec::FieldProblem> problems = ScheduleProblems(run);
+  // A run whose costs are given need not say what its nodes have.
+  const v1::Node& node = run.cluster().node();
+  const absl::Status sharing = node.has_nics() ? topology::CheckSharing("cluster.node", node) : absl::OkStatus();
+  for (spec::FieldProblem& problem : topology::ProblemsOf(sharing)) {
+    for (std::string& field : problem.fields) field.insert(0, "cluster.");
+    problems.push_back(std::move(problem));
+  }
   const std::vector<std::string_view> conventions = workloads::FlopsConventions();
   const std::string& convention = run.simulation().flops_convention();
   if (std::find(conventions.begin(), conventions.end(), convention) == conventions.end()) {

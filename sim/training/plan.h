@@ -48,6 +48,8 @@ struct Plan {
   std::int32_t ChunksOf(std::int32_t pipeline_rank) const { return schedule.placement.ChunksOf(pipeline_rank); }
   // Transfers share the links of the cluster's graph.
   bool shares_links() const { return run.simulation().network() == v1::FLOW; }
+  // Communication and compute slow each other down for as long as they run side by side.
+  bool overlaps_dynamically() const { return run.simulation().overlap() == v1::DYNAMIC; }
   // How messages of this schedule meet.
   v1::MessageMode message_mode() const;
   // All ranks agree on the gradient norm before any of them updates.

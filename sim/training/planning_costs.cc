@@ -4,7 +4,6 @@
 
 #include "base/status_macros.h"
 #include "sim/training/role_pricer.h"
-#include "topology/cluster_graph.h"
 
 namespace orrery::training {
 namespace {
@@ -20,10 +19,9 @@ std::int64_t KeptAfter(const PricedPass& pass) { return pass.footprint.left.tota
 }  // namespace
 
 absl::StatusOr<schedules::PlanningCosts> PlanningCostsOf(const Plan& plan) {
-  ABSL_ASSIGN_OR_RETURN(const topology::ClusterGraph graph, topology::ClusterGraph::Build(plan.run.cluster()));
   const v1::Accelerator& accelerator = plan.run.cluster().accelerator();
   const kernels::KernelPrices kernels(accelerator, plan.run.training().precision());
-  const collectives::CollectivePrices collectives(graph, accelerator.profile().collective());
+  const collectives::CollectivePrices collectives = CollectivePricesOf(plan);
   SpecPricer pricer(plan, kernels, collectives);
   schedules::PlanningCosts costs;
   costs.stages.clear();
@@ -42,6 +40,7 @@ absl::StatusOr<schedules::PlanningCosts> PlanningCostsOf(const Plan& plan) {
       costs.latency = std::max(costs.latency, message.duration.count());
     }
   }
+  ABSL_RETURN_IF_ERROR(collectives.status());
   return costs;
 }
 

@@ -38,6 +38,7 @@ class Builder {
                 OperatorsApart(plan), plan.tp > 1 && (OperatorsApart(plan) || prices.members_differ)),
         reducer_(plan, writer_) {
     if (plan.gathers_units()) units_.emplace(plan, prices, writer_, reducer_);
+    if (plan.overlaps_dynamically()) writer_.SlowDown(OverlapLoads(RuleBeside(v1::FORWARD), RuleBeside(v1::BACKWARD)));
   }
 
   LabelledProgram Build() {
@@ -263,7 +264,11 @@ class Builder {
 
   double CommunicationFactor(v1::PassKind kind) const;
   double ComputeFactor(bool first_forward, bool reduces) const;
-  const v1::OverlapRule* Rule(v1::PassKind kind) const;
+  // The rule for data-parallel communication beside passes of a kind; null: none. Rule: that of static overlap.
+  const v1::OverlapRule* RuleBeside(v1::PassKind kind) const;
+  const v1::OverlapRule* Rule(v1::PassKind kind) const {
+    return plan_.overlaps_dynamically() ? nullptr : RuleBeside(kind);
+  }
 
   const Plan& plan_;
   const v1::Software& software_;
@@ -386,7 +391,7 @@ void Builder::Update() {
                                 prices_.optimizer, prices_.optimizer_kernels));
 }
 
-const v1::OverlapRule* Builder::Rule(v1::PassKind kind) const {
+const v1::OverlapRule* Builder::RuleBeside(v1::PassKind kind) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return nullptr;
   const bool gathers_beside = overlaps_gather() || (units_.has_value() && software_.gather_ahead() > 0);
   if (kind == v1::FORWARD ? !gathers_beside : !overlaps_reduction()) return nullptr;

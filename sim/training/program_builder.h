@@ -66,6 +66,10 @@ struct OpLabel {
 struct ProgramLabels {
   std::vector<OpLabel> ops;
   std::vector<std::string_view> operators;
+  // By operation, where Program::op_progress is: what collectives put on links.
+  std::vector<collectives::Footprint> footprints;
+  // Messages by channel.
+  std::vector<Communication> messages;
 };
 
 struct LabelledProgram {

@@ -17,7 +17,10 @@ Time Scaled(Time time, double factor) {
 }
 
 Communication Scaled(const Communication& communication, double factor) {
-  return {.duration = Scaled(communication.duration, factor), .progress = Scaled(communication.progress, factor)};
+  return {.duration = Scaled(communication.duration, factor),
+          .progress = Scaled(communication.progress, factor),
+          .footprint = communication.footprint,
+          .taken = communication.taken};
 }
 
 // With free issue one host op suffices.
@@ -55,7 +58,8 @@ Op ProgramWriter::NewOp(OpKind kind, Stream stream, std::int32_t tag) {
 
 Op ProgramWriter::Local(Stream stream, std::int32_t tag, TimeClass time_class, Time duration, int kernels) {
   Op op = NewOp(OpKind::kLocal, stream, tag);
-  op.first_segment = AddSegment({.time_class = time_class, .duration = duration, .issue = Issue(kernels)});
+  const KernelKind kind = time_class == TimeClass::kOptimizer ? kUpdateMemory : kNotSlowed;
+  op.first_segment = AddSegment({.time_class = time_class, .duration = duration, .issue = Issue(kernels)}, kind);
   op.num_segments = 1;
   return op;
 }
@@ -66,9 +70,10 @@ Op ProgramWriter::Collective(Stream stream, std::int32_t tag, std::int32_t group
   op.issue = Issue(1);
   op.group = group;
   if (uses_.size() <= static_cast<std::size_t>(group)) uses_.resize(static_cast<std::size_t>(group) + 1);
-  std::vector<Time>& uses = uses_[static_cast<std::size_t>(group)];
+  std::vector<Use>& uses = uses_[static_cast<std::size_t>(group)];
   op.use = static_cast<std::int32_t>(uses.size());
-  uses.push_back(price.progress);
+  const bool beside_compute = loads_.has_value() && stream != kCompute;
+  uses.push_back({price.progress, price.footprint, beside_compute ? loads_->IndexOf(price, v1::DP) : std::int16_t{-1}});
   op.duration = price.duration;
   op.transfer_class = transfer;
   op.missing_class = missing;
@@ -88,8 +93,9 @@ std::int32_t ProgramWriter::Add(const Op& op) {
   return static_cast<std::int32_t>(program().ops.size()) - 1;
 }
 
-std::int32_t ProgramWriter::AddSegment(const Segment& segment) {
+std::int32_t ProgramWriter::AddSegment(const Segment& segment, KernelKind kind) {
   program().segments.push_back(segment);
+  if (loads_.has_value()) program().segment_kinds.push_back(kind);
   return static_cast<std::int32_t>(program().segments.size()) - 1;
 }
 
@@ -132,8 +138,8 @@ void ProgramWriter::AddPass(const PricedPass& pass, Stretch stretch, std::int32_
     const PricedOperator& priced = pass.operators[i];
     if (members_meet_ && priced.is_collective) {
       flush();
-      Op op = Collective(kCompute, tag, kTensorGroup, {priced.duration, priced.progress}, TimeClass::kExposedTp,
-                         TimeClass::kWaitTp);
+      const Communication price = {priced.duration, priced.progress, priced.footprint};
+      Op op = Collective(kCompute, tag, kTensorGroup, price, TimeClass::kExposedTp, TimeClass::kWaitTp);
       op.lead = priced.lead;
       op.pipeline = true;
       Add(op);
@@ -197,29 +203,49 @@ std::int32_t ProgramWriter::PassSegments(const PricedPass& pass, Stretch group, 
       AddSegment({.time_class = TimeClass::kWaitTp, .duration = priced.lead, .issue = issue, .tag = tag});
     }
     const Time duration = priced.is_collective ? priced.duration : Scaled(priced.duration, factor);
-    AddSegment({.time_class = priced.time_class, .duration = duration, .issue = issue, .tag = tag});
+    AddSegment({.time_class = priced.time_class, .duration = duration, .issue = issue, .tag = tag}, priced.kind);
   }
   return entry->second;
 }
 
 LabelledProgram ProgramWriter::Take(const std::vector<Communication>& messages) {
-  const auto moves = [](const auto& prices, auto progress) {
-    return std::any_of(prices.begin(), prices.end(), [&](const auto& price) { return progress(price) > Time(); });
+  const auto moves = [](const auto& prices) {
+    return std::any_of(prices.begin(), prices.end(), [](const auto& price) { return price.progress > Time(); });
   };
-  const auto of_use = [](Time progress) { return progress; };
-  if (std::any_of(uses_.begin(), uses_.end(), [&](const auto& uses) { return moves(uses, of_use); })) {
+  if (std::any_of(uses_.begin(), uses_.end(), moves)) {
     for (const Op& op : program().ops) {
       const bool meets = op.kind == OpKind::kCollective;
-      program().op_progress.push_back(
-          meets ? uses_[static_cast<std::size_t>(op.group)][static_cast<std::size_t>(op.use)] : Time());
+      const Use use = meets ? uses_[static_cast<std::size_t>(op.group)][static_cast<std::size_t>(op.use)] : Use();
+      program().op_progress.push_back(use.progress);
+      result_.labels.footprints.push_back(use.footprint);
     }
   }
-  if (moves(messages, [](const Communication& message) { return message.progress; })) {
+  if (moves(messages)) {
     for (const Part& part : program().parts) {
       program().part_progress.push_back(messages[static_cast<std::size_t>(part.channel)].progress);
     }
+    result_.labels.messages = messages;
   }
+  if (loads_.has_value()) TakeLoads(messages);
   return std::move(result_);
+}
+
+void ProgramWriter::TakeLoads(const std::vector<Communication>& messages) {
+  std::vector<std::int16_t> of_channel;
+  for (const Communication& message : messages) of_channel.push_back(loads_->IndexOf(message, v1::PP));
+  if (loads_->loads().empty()) {
+    program().segment_kinds.clear();
+    return;
+  }
+  program().loads = loads_->loads();
+  for (const Op& op : program().ops) {
+    const bool meets = op.kind == OpKind::kCollective;
+    program().op_loads.push_back(
+        meets ? uses_[static_cast<std::size_t>(op.group)][static_cast<std::size_t>(op.use)].load : std::int16_t{-1});
+  }
+  for (const Part& part : program().parts) {
+    program().part_loads.push_back(of_channel[static_cast<std::size_t>(part.channel)]);
+  }
 }
 
 std::int32_t ProgramWriter::OperatorTag(std::string_view name) {

@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/engine/program.h"
+#include "sim/training/overlap_loads.h"
 #include "sim/training/pass_prices.h"
 #include "sim/training/program_builder.h"
 
@@ -48,6 +50,9 @@ class ProgramWriter {
   // collectives are operations of their own.
   ProgramWriter(Time issue, bool operators_apart, bool members_meet)
       : issue_(issue), operators_apart_(operators_apart), members_meet_(members_meet) {}
+
+  // What is written from now on slows compute, and is slowed by it.
+  void SlowDown(OverlapLoads loads) { loads_.emplace(std::move(loads)); }
 
   engine::Program& program() { return result_.program; }
   bool issuing_takes_time() const { return issue_ > Time(); }
@@ -88,14 +93,21 @@ class ProgramWriter {
   void AddLast(const PassEnds& ends, std::int32_t tag);
   void AddGroup(const PricedPass& pass, Stretch group, double factor, engine::Op op);
   std::int32_t PassSegments(const PricedPass& pass, Stretch group, double factor, int kernels_before);
-  std::int32_t AddSegment(const engine::Segment& segment);
+  std::int32_t AddSegment(const engine::Segment& segment, KernelKind kind = kNotSlowed);
+  void TakeLoads(const std::vector<Communication>& messages);
   std::int32_t OperatorTag(std::string_view name);
 
   const Time issue_;
   const bool operators_apart_;
   const bool members_meet_;
   LabelledProgram result_;
-  std::vector<std::vector<Time>> uses_;  // by group slot and use: progress
+  struct Use {
+    Time progress;
+    collectives::Footprint footprint = {};
+    std::int16_t load = -1;
+  };
+  std::vector<std::vector<Use>> uses_;  // by group slot and use
+  std::optional<OverlapLoads> loads_;
   // First of the segments that operations of one stretch share.
   std::map<std::tuple<const PricedPass*, std::size_t, std::size_t, double, int>, std::int32_t> segments_;
 };

@@ -7,7 +7,7 @@
 namespace orrery::training {
 namespace {
 
-using collectives::CollectiveType;
+using collectives::nccl::Operation;
 using layout::Coordinates;
 using layout::GroupAxis;
 using layout::Placement;
@@ -16,7 +16,12 @@ using layout::Placement;
 
 SpecPricer::SpecPricer(const Plan& plan, const kernels::KernelPrices& kernels,
                        const collectives::CollectivePrices& collectives)
-    : plan_(plan), kernels_(kernels), collectives_(collectives), pricer_(plan, kernels, collectives), slowness_(plan) {
+    : plan_(plan),
+      kernels_(kernels),
+      collectives_(collectives),
+      pricer_(plan, kernels, collectives),
+      overlap_(plan.run),
+      slowness_(plan) {
   PriceNominalStages();
 }
 
@@ -84,36 +89,41 @@ void SpecPricer::PriceMessages(const Coordinates& at, RolePrices& prices) const 
   const bool sharded = run.parallelism().sequence_parallel();
   const bool scattered = !sharded && run.software().scatter_gather() && plan_.tp > 1;
   const Bytes part(sharded || scattered ? whole / plan_.tp : whole);
-  const auto between = [&](std::int64_t from, std::int64_t to) {
+  const auto between = [&](std::int64_t from, std::int64_t to, bool is_send) {
     Coordinates sender = at;
     Coordinates receiver = at;
     sender.pp = from;
     receiver.pp = to;
-    collectives::Price price =
-        collectives_.MessagePrice(part, plan_.layout.RankOf(sender), plan_.layout.RankOf(receiver));
+    const std::int64_t from_rank = plan_.layout.RankOf(sender);
+    const std::int64_t to_rank = plan_.layout.RankOf(receiver);
+    collectives::Price price = collectives_.MessagePrice(part, from_rank, to_rank);
     if (scattered) {
-      price.seconds += collectives_.Seconds(CollectiveType::kAllGather, Bytes(whole),
-                                            plan_.layout.PlacementOf(GroupAxis::kTp, receiver));
+      price.seconds +=
+          collectives_.Seconds(Operation::kAllGather, Bytes(whole), plan_.layout.PlacementOf(GroupAxis::kTp, receiver));
     }
-    return CommunicationOf(plan_, price);
+    const bool across_nodes = plan_.layout.NodeOf(from_rank) != plan_.layout.NodeOf(to_rank);
+    return CommunicationOf(plan_, price, overlap_.OfMessage(price, is_send, across_nodes));
   };
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    prices.message[i] = channels[i].is_send ? between(at.pp, channels[i].peer) : between(channels[i].peer, at.pp);
+    const bool is_send = channels[i].is_send;
+    prices.message[i] = is_send ? between(at.pp, channels[i].peer, true) : between(channels[i].peer, at.pp, false);
   }
 }
 
-Communication SpecPricer::DataParallel(const Coordinates& at, CollectiveType type, std::int64_t bytes,
+Communication SpecPricer::DataParallel(const Coordinates& at, Operation operation, std::int64_t bytes,
                                        GroupAxis axis) const {
   if (plan_.Without(v1::CAUSE_EXPOSED_DP)) return {};
-  return CommunicationOf(plan_, collectives_.PriceOf(type, Bytes(bytes), plan_.layout.PlacementOf(axis, at)));
+  const Placement group = plan_.layout.PlacementOf(axis, at);
+  const collectives::Price price = collectives_.PriceOf(operation, Bytes(bytes), group);
+  return CommunicationOf(plan_, price, overlap_.OfCollective(price, group));
 }
 
 // Where ranks shard, each reduces its own part; copies of that part are then made equal.
 ReductionPrices SpecPricer::PriceReduction(const Coordinates& at, std::int64_t bytes) const {
-  const CollectiveType type =
-      plan_.run.parallelism().zero_stage() > 0 ? CollectiveType::kReduceScatter : CollectiveType::kAllReduce;
-  return {.shards = DataParallel(at, type, bytes, GroupAxis::kShard),
-          .replicas = DataParallel(at, CollectiveType::kAllReduce, plan_.ShardOf(bytes), GroupAxis::kReplica)};
+  const Operation operation =
+      plan_.run.parallelism().zero_stage() > 0 ? Operation::kReduceScatter : Operation::kAllReduce;
+  return {.shards = DataParallel(at, operation, bytes, GroupAxis::kShard),
+          .replicas = DataParallel(at, Operation::kAllReduce, plan_.ShardOf(bytes), GroupAxis::kReplica)};
 }
 
 // The converted shard is read in fp32 and written in 16 bit, by one kernel: a unit's parameters lie side by side.
@@ -126,7 +136,7 @@ UnitPrices SpecPricer::PriceUnit(const Coordinates& at, const workloads::ChunkSh
     const double seconds = pricer_.ConversionSeconds(plan_.ShardOf(parameters), 1);
     unit.conversion = TimeFromSeconds(seconds * slowness_.Of(plan_.layout.RankOf(at)));
   }
-  unit.gather = DataParallel(at, CollectiveType::kAllGather, parameters * bytes, GroupAxis::kShard);
+  unit.gather = DataParallel(at, Operation::kAllGather, parameters * bytes, GroupAxis::kShard);
   unit.reduction = PriceReduction(at, parameters * BytesOf(training.gradient_type()));
   return unit;
 }
@@ -146,10 +156,10 @@ void SpecPricer::PriceDataParallel(const Coordinates& at, RolePrices& prices) co
         PriceReduction(at, parameters * BytesOf(run.training().gradient_type()) / buckets));
     const std::int32_t parts = run.software().parameter_gather() == v1::OVERLAPPED ? buckets : 1;
     prices.parameter_gather.push_back(DataParallel(
-        at, CollectiveType::kAllGather, parameters * BytesOf(run.training().precision()) / parts, GroupAxis::kShard));
+        at, Operation::kAllGather, parameters * BytesOf(run.training().precision()) / parts, GroupAxis::kShard));
   }
   constexpr std::int64_t kNormBytes = 4;  // one fp32
-  prices.norm_barrier = DataParallel(at, CollectiveType::kAllReduce, kNormBytes, GroupAxis::kWorld);
+  prices.norm_barrier = DataParallel(at, Operation::kAllReduce, kNormBytes, GroupAxis::kWorld);
   prices.norm_barrier.progress = Time();  // so few bytes slow nobody
 }
 
@@ -164,8 +174,8 @@ void SpecPricer::PriceCopiesReduction(const Coordinates& at, RolePrices& prices)
     prices.copies_reduction.push_back(
         plan_.Without(v1::CAUSE_EXPOSED_DP)
             ? Communication()
-            : CommunicationOf(
-                  plan_, collectives_.PriceOf(CollectiveType::kAllReduce, Bytes(plan_.ShardOf(gradients)), holders)));
+            : CommunicationOf(plan_,
+                              collectives_.PriceOf(Operation::kAllReduce, Bytes(plan_.ShardOf(gradients)), holders)));
   }
 }
 
@@ -177,7 +187,7 @@ void SpecPricer::PriceEmbeddingReduction(const Coordinates& at, RolePrices& pric
   const std::int64_t table =
       workloads::PaddedVocabulary(run) / plan_.tp * run.model().hidden() * BytesOf(run.training().gradient_type());
   prices.embedding_reduction_time = CommunicationOf(
-      plan_, collectives_.PriceOf(CollectiveType::kAllReduce, Bytes(table), plan_.layout.PlacementOf(ranks, at)));
+      plan_, collectives_.PriceOf(Operation::kAllReduce, Bytes(table), plan_.layout.PlacementOf(ranks, at)));
 }
 
 void SpecPricer::PriceUpdate(const Coordinates& at, RolePrices& prices) const {

@@ -11,6 +11,7 @@
 #include "sim/collectives/collective_prices.h"
 #include "sim/kernels/kernel_prices.h"
 #include "sim/layout/layout.h"
+#include "sim/training/overlap_loads.h"
 #include "sim/training/pass_prices.h"
 #include "sim/training/plan.h"
 #include "sim/training/program_builder.h"
@@ -47,7 +48,7 @@ class SpecPricer final : public RolePricer {
   void PriceDataParallel(const layout::Coordinates& at, RolePrices& prices) const;
   UnitPrices PriceUnit(const layout::Coordinates& at, const workloads::ChunkShape& shape) const;
   ReductionPrices PriceReduction(const layout::Coordinates& at, std::int64_t bytes) const;
-  Communication DataParallel(const layout::Coordinates& at, collectives::CollectiveType type, std::int64_t bytes,
+  Communication DataParallel(const layout::Coordinates& at, collectives::nccl::Operation operation, std::int64_t bytes,
                              layout::GroupAxis axis) const;
   void PriceCopiesReduction(const layout::Coordinates& at, RolePrices& prices) const;
   void PriceEmbeddingReduction(const layout::Coordinates& at, RolePrices& prices) const;
@@ -57,6 +58,7 @@ class SpecPricer final : public RolePricer {
   const kernels::KernelPrices& kernels_;
   const collectives::CollectivePrices& collectives_;
   PassPricer pricer_;
+  OverlapPricer overlap_;
   Slowness slowness_;
   std::map<ShapeKey, workloads::ChunkWork> work_;
   std::map<ChunkKey, PricedChunk> chunks_;

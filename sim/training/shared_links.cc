@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
+#include "sim/collectives/footprint.h"
 
 namespace orrery::training {
 namespace {
@@ -116,22 +120,18 @@ class Capacities {
 
 class LinkSharer {
  public:
-  LinkSharer(const Plan& plan, const topology::Routes& routes, const Capacities& capacities,
-             const collectives::CollectivePrices& prices, TrainingWorld& built)
+  LinkSharer(const Plan& plan, const topology::Routes& routes, const Capacities& capacities, TrainingWorld& built)
       : plan_(plan),
         routes_(routes),
         capacities_(capacities),
-        prices_(prices),
         built_(built),
         world_(built.world),
         link_of_(static_cast<std::size_t>(routes.topology().links()), -1) {}
 
   void Share() {
     for (engine::Unit& unit : world_.units) AddMessageRoutes(unit);
-    const std::vector<bool> moves = GroupsThatMoveBytes();
-    for (std::size_t g = 0; g < world_.groups.size(); ++g) {
-      world_.group_routes.push_back({moves[g] ? RingRoute(world_.groups[g]) : -1});
-    }
+    for (std::size_t p = 0; p < world_.programs.size(); ++p) NamePatterns(built_.labels[p], world_.programs[p]);
+    AddGroupRoutes();
   }
 
  private:
@@ -189,100 +189,94 @@ class LinkSharer {
       const std::int64_t to = RankOf(unit.peers[channel].unit);
       if (to == unit.first_rank) continue;
       AddRoute(unit.first_rank, to, 0, 1, 1);
-      unit.routes[channel] = Keep(loads_.ToRoute(prices_.MessageBandwidth(unit.first_rank, to), sound_));
+      const Communication& message = built_.labels[static_cast<std::size_t>(unit.program)].messages[channel];
+      const auto bytes = static_cast<double>(message.footprint.bytes);
+      unit.routes[channel] = Keep(loads_.ToRoute(bytes / SecondsFromTime(message.progress), sound_));
     }
   }
 
   std::int64_t RankOf(std::int32_t unit) const { return world_.units[static_cast<std::size_t>(unit)].first_rank; }
 
-  std::vector<bool> GroupsThatMoveBytes() const {
-    std::vector<bool> moves(world_.groups.size());
-    std::vector<std::vector<bool>> slots;  // [program][slot]
-    for (const engine::Program& program : world_.programs) {
-      std::vector<bool>& of_program = slots.emplace_back(static_cast<std::size_t>(program.num_groups));
-      for (std::size_t op = 0; op < program.op_progress.size(); ++op) {
-        if (program.op_progress[op] > Time()) of_program[static_cast<std::size_t>(program.ops[op].group)] = true;
-      }
+  // What collectives put on links, and how fast: alike for all of a pattern.
+  struct Pattern {
+    collectives::Footprint footprint;
+    Time progress;
+
+    friend bool operator==(const Pattern&, const Pattern&) = default;
+  };
+
+  // Numbers the patterns of a program's collectives.
+  void NamePatterns(const ProgramLabels& labels, engine::Program& program) {
+    std::set<std::pair<std::int32_t, std::uint16_t>>& used = used_patterns_.emplace_back();
+    for (std::size_t i = 0; i < program.op_progress.size(); ++i) {
+      if (program.op_progress[i] == Time()) continue;
+      const Pattern pattern = {labels.footprints[i], program.op_progress[i]};
+      auto known = std::find(patterns_.begin(), patterns_.end(), pattern);
+      if (known == patterns_.end()) known = patterns_.insert(known, pattern);
+      engine::Op& op = program.ops[i];
+      ORRERY_CHECK(patterns_.size() <= std::numeric_limits<decltype(op.pattern)>::max());
+      op.pattern = static_cast<std::uint16_t>(known - patterns_.begin());
+      used.insert({op.group, op.pattern});
     }
-    for (const engine::Unit& unit : world_.units) {
-      const std::vector<bool>& of_program = slots[static_cast<std::size_t>(unit.program)];
-      for (std::size_t slot = 0; slot < unit.groups.size(); ++slot) {
-        if (unit.groups[slot] >= 0 && of_program[slot]) moves[static_cast<std::size_t>(unit.groups[slot])] = true;
-      }
-    }
-    return moves;
   }
 
-  std::int32_t RingRoute(const std::vector<std::int32_t>& members) {
-    std::vector<std::vector<std::int64_t>> nodes;  // ranks, node by node
-    layout::Placement placement{.ranks = static_cast<std::int64_t>(members.size())};
+  void AddGroupRoutes() {
+    std::vector<std::set<std::uint16_t>> used(world_.groups.size());
+    for (const engine::Unit& unit : world_.units) {
+      for (const auto& [slot, pattern] : used_patterns_[static_cast<std::size_t>(unit.program)]) {
+        used[static_cast<std::size_t>(unit.groups[static_cast<std::size_t>(slot)])].insert(pattern);
+      }
+    }
+    for (std::size_t g = 0; g < world_.groups.size(); ++g) {
+      std::vector<std::int32_t>& of_group = world_.group_routes.emplace_back();
+      if (used[g].empty()) continue;
+      const std::vector<std::vector<std::int64_t>> nodes = NodesOf(world_.groups[g]);
+      of_group.assign(*used[g].rbegin() + std::size_t{1}, -1);
+      for (const std::uint16_t pattern : used[g]) of_group[pattern] = RouteOf(patterns_[pattern], nodes);
+    }
+  }
+
+  // Ranks of a group, node by node.
+  std::vector<std::vector<std::int64_t>> NodesOf(const std::vector<std::int32_t>& members) const {
     std::vector<std::int64_t> ranks;
+    ranks.reserve(members.size());
     for (const std::int32_t member : members) ranks.push_back(RankOf(member));
     std::sort(ranks.begin(), ranks.end());
+    std::vector<std::vector<std::int64_t>> nodes;
     for (const std::int64_t rank : ranks) {
       if (nodes.empty() || plan_.layout.NodeOf(nodes.back().front()) != plan_.layout.NodeOf(rank)) nodes.emplace_back();
       nodes.back().push_back(rank);
     }
-    if (ranks.size() < 2) return -1;
-    Describe(nodes, placement);
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      AddInside(nodes[n], nodes.size() > 1);
-      if (nodes.size() > 1) AddBetween(nodes[n], nodes[(n + 1) % nodes.size()]);
-    }
-    return Keep(loads_.ToRoute(prices_.RingBandwidth(placement), sound_));
+    return nodes;
   }
 
-  void Describe(const std::vector<std::vector<std::int64_t>>& nodes, layout::Placement& placement) const {
-    const std::int64_t nodes_per_leaf = plan_.run.cluster().fabric().nodes_per_leaf();
-    placement.nodes = static_cast<std::int64_t>(nodes.size());
-    placement.min_ranks_per_node = placement.ranks;
-    std::int64_t last_leaf = -1;
-    placement.leaves = 0;
-    for (const std::vector<std::int64_t>& ranks : nodes) {
-      const auto count = static_cast<std::int64_t>(ranks.size());
-      placement.max_ranks_per_node = std::max(placement.max_ranks_per_node, count);
-      placement.min_ranks_per_node = std::min(placement.min_ranks_per_node, count);
-      const std::int64_t leaf = plan_.layout.NodeOf(ranks.front()) / nodes_per_leaf;
-      if (leaf != last_leaf) ++placement.leaves;
-      last_leaf = leaf;
+  std::int32_t RouteOf(const Pattern& pattern, const std::vector<std::vector<std::int64_t>>& nodes) {
+    for (const collectives::Flow& flow : collectives::FlowsOf(pattern.footprint, nodes)) {
+      AddRoute(flow.from, flow.to, flow.rail, flow.numerator, flow.denominator);
     }
-  }
-
-  // A ring inside a node closes there; one that leaves it does not.
-  void AddInside(const std::vector<std::int64_t>& ranks, bool leaves_node) {
-    const auto g = static_cast<std::int64_t>(ranks.size());
-    if (g < 2) return;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      AddRoute(ranks[i], ranks[(i + 1) % ranks.size()], 0, leaves_node ? g - 1 : 1, leaves_node ? g : 1);
-    }
-  }
-
-  void AddBetween(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to) {
-    const std::size_t channels = std::max(from.size(), to.size());
-    for (std::size_t c = 0; c < channels; ++c) {
-      AddRoute(from[c % from.size()], to[c % to.size()], static_cast<std::int64_t>(c), 1,
-               static_cast<std::int64_t>(channels));
-    }
+    const double moved = collectives::MovedBy(pattern.footprint, nodes);
+    return Keep(loads_.ToRoute(moved / SecondsFromTime(pattern.progress), sound_));
   }
 
   const Plan& plan_;
   const topology::Routes& routes_;
   const Capacities& capacities_;
-  const collectives::CollectivePrices& prices_;
   TrainingWorld& built_;
   engine::World& world_;
   std::vector<std::int32_t> link_of_;  // [the topology's link]: the world's, or -1
   std::vector<std::int64_t> sound_;    // [the world's link]: capacity without perturbations
   topology::Route between_;
   Loads loads_;
+  std::vector<Pattern> patterns_;
+  std::vector<std::set<std::pair<std::int32_t, std::uint16_t>>> used_patterns_;  // [program]: slots of groups, patterns
 };
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
-                                                    const collectives::CollectivePrices& prices, TrainingWorld* built) {
+                                                    TrainingWorld* built) {
   ABSL_ASSIGN_OR_RETURN(const Capacities capacities, Capacities::Make(routes.topology(), plan.run.perturbation()));
-  LinkSharer(plan, routes, capacities, prices, *built).Share();
+  LinkSharer(plan, routes, capacities, *built).Share();
   std::vector<std::string> unused;
   for (const v1::SlowLink& slow : plan.run.perturbation().link()) {
     ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> links, LinksOf(routes.topology(), slow));

@@ -1,10 +1,8 @@
 // Which links of the cluster's graph the transfers of a run use: routes for the engine's world.
 //
 // Rank r is GPU r of the cluster. A message goes from GPU to GPU over its NIC, or over NVLink inside a node, as
-// topology/routes.h says. A collective of n ranks is a flat ring in the order of ranks. Of the g ranks that it has on a
-// node, every one sends its bytes on to the next one there, but for the last; channels begin at different ranks, so
-// that (g - 1) / g of what moves goes through each rank's NVLink, and 1 / g through its NIC, to the rank of the same
-// place in the next node. Trees are laid out as rings: they are taken where latency counts.
+// topology/routes.h says. A collective is one coupled activity over the flows that its algorithm has between its ranks
+// (sim/collectives/footprint.h), in the order of ranks.
 #ifndef ORRERY_SIM_TRAINING_SHARED_LINKS_H_
 #define ORRERY_SIM_TRAINING_SHARED_LINKS_H_
 
@@ -12,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/collectives/collective_prices.h"
 #include "sim/training/plan.h"
 #include "sim/training/world_builder.h"
 #include "topology/routes.h"
@@ -24,7 +21,7 @@ namespace orrery::training {
 // exist.
 // Returns what of perturbation.link no transfer meets, in words.
 absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
-                                                    const collectives::CollectivePrices& prices, TrainingWorld* built);
+                                                    TrainingWorld* built);
 
 }  // namespace orrery::training
 

@@ -12,7 +12,6 @@
 #include "sim/training/model_states.h"
 #include "sim/training/shared_links.h"
 #include "sim/training/unused_settings.h"
-#include "topology/cluster_graph.h"
 #include "topology/routes.h"
 
 namespace orrery::training {
@@ -187,18 +186,18 @@ bool Result::Fits() const {
 }
 
 absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) {
-  ABSL_ASSIGN_OR_RETURN(const topology::ClusterGraph graph, topology::ClusterGraph::Build(plan.run.cluster()));
   const v1::Accelerator& accelerator = plan.run.cluster().accelerator();
   const kernels::KernelPrices kernels(accelerator, plan.run.training().precision());
-  const collectives::CollectivePrices collectives(graph, accelerator.profile().collective());
+  const collectives::CollectivePrices collectives = CollectivePricesOf(plan);
   SpecPricer pricer(plan, kernels, collectives);
   auto priced = std::make_shared<PricedWorld>();
   ABSL_ASSIGN_OR_RETURN(priced->built, BuildWorld(plan, pricer));
+  ABSL_RETURN_IF_ERROR(collectives.status());
   if (plan.shares_links()) {
     ABSL_ASSIGN_OR_RETURN(topology::Topology topology, topology::Topology::Build(plan.run.cluster()));
     const auto kept = std::make_shared<const topology::Topology>(std::move(topology));
     ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(*kept));
-    ABSL_ASSIGN_OR_RETURN(priced->warnings, ShareLinks(plan, routes, collectives, &priced->built));
+    ABSL_ASSIGN_OR_RETURN(priced->warnings, ShareLinks(plan, routes, &priced->built));
     priced->topology = kept;
   }
   for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
@@ -219,6 +218,7 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   if (plan->shares_links()) {
     ABSL_ASSIGN_OR_RETURN(transfers, network::SharedTransfers::Make(replayed.world));
     replay_options.transfers = &*transfers;
+    replay_options.whole_iterations = options.report_links > 0;
   }
   ABSL_ASSIGN_OR_RETURN(const engine::Replay replay, engine::Run(replayed.world, replay_options));
   result.world = world;

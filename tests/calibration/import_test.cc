@@ -67,7 +67,7 @@ TEST(Import, WhatHasNoRowsIsTheBases) {
   const absl::StatusOr<ImportResult> result = ImportRows(options, ModelRows(options));
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->profile.gemm(1).SerializeAsString(), options.base.gemm(1).SerializeAsString());
-  EXPECT_EQ(result->profile.collective().SerializeAsString(), options.base.collective().SerializeAsString());
+  EXPECT_EQ(result->profile.host().SerializeAsString(), options.base.host().SerializeAsString());
   EXPECT_NE(result->profile.gemm(0).SerializeAsString(), options.base.gemm(0).SerializeAsString());
 }
 

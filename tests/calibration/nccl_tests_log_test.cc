@@ -52,5 +52,52 @@ TEST(NcclTestsLog, NonsenseIsNamedByLine) {
   EXPECT_THAT(ParseNcclTestsLog("hello\n", "log").status().message(), HasSubstr("log: no row of nccl-tests"));
 }
 
+// Every kind of damage, by line; the two sound rows are used.
+TEST(NcclTestsLog, DamageIsCountedAndLocated) {
+  const absl::StatusOr<NcclTestsLog> log = ParseNcclTestsLog(
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong\r\n"
+      "8 2 float sum -1 13.67 0.00 0.00 0 13.03 0.00 0.00 0\r\n"                                // 2: sound
+      "1048576 262144 float sum -1 27.37 38.31 67.04 3 26.93 38.94 68.14 0\r\n"                 // 3: wrong values
+      "1048576 262144 float sum -1 27.37 nan 67.04 0 26.93 38.94 68.14 0\r\n"                   // 4
+      "1048576 262144 float sum -1 inf 38.31 67.04 0 26.93 38.94 68.14 0\r\n"                   // 5
+      "1048576 262144 float sum -1 27.37 38.31 -67.04 0 26.93 38.94 68.14 0\r\n"                // 6
+      "1048576 262144 float sum -1 27.37 38.31 67.04 0 26.93\r\n"                               // 7: cut off
+      "1048576 2621\r\n"                                                                        // 8: cut off
+      "1048576 262144 float sum -1 27.37 38.31 67.04 0 26.93 38.94 68.14 0 8 2 float\r\n"       // 9: interleaved
+      "1048576 262144 float sum -1 27.37 38.31 67.04 0 26.93 99.94 68.14 0\r\n"                 // 10: in-place algbw
+      "8 2 float sum -1 13.67 0.00 0.00 0 13.03 0.00 0.00 0\r\n"                                // 11: as line 2
+      "[1,0]<stdout>: 1048576 262144 float sum -1 27.37 38.31 67.04 0 26.93 38.94 68.14 0\r\n"  // 12: sound
+      "8 2 float sum -1 14.67 0.00 0.00 0 13.03 0.00 0.00 0\r\n",                               // 13: again
+      "log");
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_EQ(log->rows.size(), 3u);
+  EXPECT_EQ(log->rows[0].line, 2);
+  EXPECT_EQ(log->rows[1].line, 12);
+  EXPECT_EQ(log->rows[2].line, 13);
+  EXPECT_EQ(log->damaged, 9);
+  EXPECT_EQ(GradeOf(*log), "poor");
+  EXPECT_THAT(log->problems,
+              ElementsAre("line 3: #wrong is 3", HasSubstr("line 4: algbw or busbw"), HasSubstr("line 5: time"),
+                          HasSubstr("line 6: algbw or busbw"), "line 7: cut off: 10 columns",
+                          "line 8: cut off: 2 columns", HasSubstr("line 9: 16 columns; allowed: 11 to 13"),
+                          HasSubstr("line 10: in-place algbw 99.94"), "line 11: the same as line 2"));
+  EXPECT_THAT(log->remarks, ElementsAre("line 13: 8 bytes again, as in line 2; both are used"));
+}
+
+TEST(NcclTestsLog, OneProgramAndVersion) {
+  const std::string row = "8 2 float sum -1 13.67 0.00 0.00 0 13.03 0.00 0.00 0\n";
+  EXPECT_THAT(ParseNcclTestsLog("./all_reduce_perf\n" + row + "./all_gather_perf\n" + row, "log").status().message(),
+              HasSubstr("log: line 3: all_gather behind all_reduce; allowed: one per log"));
+  EXPECT_THAT(ParseNcclTestsLog("NCCL version 2.21.5\n" + row + "NCCL version 2.27.3\n", "log").status().message(),
+              HasSubstr("line 3: NCCL 2.27.3 behind NCCL 2.21.5"));
+  // Numbers among words are no rows, before a table begins.
+  const absl::StatusOr<NcclTestsLog> log = ParseNcclTestsLog("12 34\n5 6 sevens\n" + row, "log");
+  ASSERT_TRUE(log.ok());
+  EXPECT_EQ(log->damaged, 0);
+  EXPECT_EQ(log->skipped, 2);
+  EXPECT_EQ(GradeOf(*log), "good");
+}
+
 }  // namespace
 }  // namespace orrery::calibration

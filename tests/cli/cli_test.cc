@@ -78,6 +78,25 @@ TEST_F(CliTest, SimulationFlagsDoNotShow) {
   EXPECT_EQ(more.substr(0, more.find("provenance")), expected.substr(0, expected.find("provenance")));
 }
 
+// Sugar for simulation.overlap, which selects the engine that it needs; what cannot be together is refused.
+TEST_F(CliTest, DynamicOverlap) {
+  const std::string command = "simulate " + Example("megascale_175b_12288") + " --json --no-simulator";
+  const Outcome dynamic = Orrery(command + " --overlap=dynamic");
+  EXPECT_EQ(dynamic.code, 0);
+  EXPECT_EQ(dynamic.out, Orrery(command + " --set simulation.overlap=DYNAMIC").out);
+  EXPECT_NE(dynamic.out, Orrery(command).out);
+  EXPECT_EQ(Orrery(command + " --overlap=static").out, Orrery(command).out);
+
+  const Outcome worklist = Orrery(command + " --overlap=dynamic --engine=worklist");
+  EXPECT_EQ(worklist.code, 2);
+  EXPECT_THAT(worklist.err, HasSubstr("simulation.engine: the worklist knows no rates that change"));
+  const Outcome shared = Orrery(command +
+                                " --overlap=dynamic --network=flow --set 'software.overlap_rules=[{axis: DP pass: "
+                                "BACKWARD micro_batches: LAST compute_factor: 1 communication_factor: 1.5}]'");
+  EXPECT_EQ(shared.code, 2);
+  EXPECT_THAT(shared.err, HasSubstr("compute slows no transfers that share links"));
+}
+
 TEST_F(CliTest, SetOverridesAField) {
   const std::string command = "simulate " + Example("korthikanti_22b");
   const Outcome outcome = Orrery(command + " --set training.global_batch=8 --set 'name=\"twice\"'");

@@ -268,6 +268,9 @@ TEST(BadInputTest, EveryNumberAtItsExtremes) {
                 "FIRST compute_factor: 1 communication_factor: 1}"});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   v1::Run run = loaded->run;
+  ASSERT_TRUE(LoadPreset("2.28", {.spec_path = {ORRERY_SOURCE_DIR "/specs"}, .overrides = {}},
+                         run.mutable_software()->mutable_nccl())
+                  .ok());
   v1::Cluster* cluster = run.mutable_cluster();
   ASSERT_TRUE(TextFormat::ParseFromString("a: 0 b: 1 links: 1", cluster->mutable_node()->add_nvlink_pair()));
   cluster->add_more_nodes()->set_nodes(1);

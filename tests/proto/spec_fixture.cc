@@ -44,11 +44,45 @@ void Fill(google::protobuf::Message* message) {
       field->is_repeated() ? reflection->AddInt64(message, field, smallest)
                            : reflection->SetInt64(message, field, smallest);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
-      reflection->SetDouble(message, field, rule.min());
+      field->is_repeated() ? reflection->AddDouble(message, field, rule.min())
+                           : reflection->SetDouble(message, field, rule.min());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+      reflection->SetBool(message, field, false);
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       reflection->SetString(message, field, "x");
     }
   }
+}
+
+std::string TextOf(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
+
+std::string NcclText() {
+  v1::NcclVersion version;
+  Fill(&version);
+  version.mutable_latency(0)->set_algorithm(v1::RING);
+  version.mutable_correction(0)->set_protocol(v1::LL);
+  return TextOf(version);
+}
+
+std::string NcclTimesText() {
+  v1::NcclTimes times;
+  Fill(&times);
+  times.set_nccl_version("tables");
+  // Half a second for every step would be more than the clock can hold, as would be so slow a channel.
+  for (v1::Constant* latency :
+       {times.mutable_launch(), times.mutable_nvlink_step(), times.mutable_net_step(), times.mutable_nvls_launch(),
+        times.mutable_nvls_chunk(), times.mutable_nvls_tree_step()}) {
+    latency->set_value(1e-6);
+  }
+  for (v1::Constant* bandwidth : {times.mutable_channel_bandwidth(), times.mutable_tree_channel_bandwidth(),
+                                  times.mutable_nvls_channel_bandwidth()}) {
+    bandwidth->set_value(1e10);
+  }
+  return TextOf(times);
 }
 
 std::string ConstantsText() {
@@ -68,9 +102,7 @@ std::string ConstantsText() {
   attention->clear_head_dims();
   attention->add_head_dims(64);
   attention->add_head_dims(128);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(profile, &text);
-  return text;
+  return TextOf(profile);
 }
 
 }  // namespace
@@ -78,6 +110,8 @@ std::string ConstantsText() {
 LoadOptions FixtureOptions(std::vector<std::string> overrides) {
   static const TemporaryFolder generated;
   static const std::string profile = generated.Write("profiles/constants.txtpb", ConstantsText());
+  static const std::string nccl = generated.Write("nccl/tables.txtpb", NcclText());
+  static const std::string times = generated.Write("nccl_times/steps.txtpb", NcclTimesText());
   return {.spec_path = {std::string(ORRERY_SOURCE_DIR) + "/tests/proto/testdata", generated.path()},
           .overrides = std::move(overrides)};
 }

@@ -13,8 +13,8 @@ namespace orrery::spec {
 // batch 32. Lines: 1 model, 2 cluster, 3 software, 4 parallelism, 5 training.
 std::string GoodText();
 
-// testdata/, and a profile "constants" that has whatever the schema asks of one, at arbitrary values within their
-// ranges but: jitter_sigma 0.02, times of FLASH_ATTENTION_1 for heads of 64 and 128.
+// testdata/, a profile "constants", nccl_times "steps" and nccl "tables" that have whatever the schema asks of them, at
+// arbitrary values within their ranges but: jitter_sigma 0.02, times of FLASH_ATTENTION_1 for heads of 64 and 128.
 LoadOptions FixtureOptions(std::vector<std::string> overrides = {});
 
 // GoodText with overrides.

@@ -149,5 +149,60 @@ TEST(Equivalence, MegascaleFoldedAndUnfolded) {
   EXPECT_EQ(Json(Example("megascale_175b_12288", fewer + Overrides{"simulation.fold=OFF"}), Waterfall()), folded);
 }
 
+// Data-parallel communication beside both passes, with rules of these factors.
+v1::Run Overlapped(const std::string& factors, const Overrides& overrides) {
+  return ShortRun(Overrides{"software.gradient_reduction=OVERLAPPED", "software.parameter_gather=OVERLAPPED",
+                            "parallelism.zero_stage=2", "software.bucket_bytes=100000000",
+                            "software.overlap_rules=[{axis: DP pass: FORWARD micro_batches: FIRST " + factors +
+                                "}, {axis: DP pass: BACKWARD micro_batches: LAST " + factors + "}]"} +
+                  overrides);
+}
+
+// Overlap that slows nothing is static overlap: no message is beside compute where there is no pipeline, or where
+// compute waits for messages.
+TEST(Equivalence, DynamicOverlapWithoutSlowdownIsStatic) {
+  const std::string nothing = "compute_factor: 1 communication_factor: 1";
+  for (const Overrides& overrides : std::vector<Overrides>{
+           {"parallelism.pp=1"}, {"software.message_mode=BATCHED"}, {"perturbation.jitter={mode: EXPECTED}"}}) {
+    SCOPED_TRACE(::testing::PrintToString(overrides));
+    const v1::Run fixed = Overlapped(nothing, overrides);
+    const v1::Run changing = Overlapped(nothing, overrides + Overrides{"simulation.overlap=DYNAMIC"});
+    EXPECT_EQ(Json(changing, *MakeWaterfall(changing, Simulated(changing))),
+              Json(fixed, *MakeWaterfall(fixed, Simulated(fixed))));
+  }
+}
+
+// Nor does it show there how a run is simulated; and it is slower, unless what is slowed is switched off.
+TEST(Equivalence, DynamicOverlapInEveryWay) {
+  for (const Shape& shape : Shapes()) {
+    for (const Overrides& perturbation : Perturbations()) {
+      SCOPED_TRACE(std::string(shape.name) + " " + ::testing::PrintToString(perturbation));
+      v1::Run run = Overlapped(
+          "compute_factor: 1.5 communication_factor: 1.25",
+          shape.overrides + perturbation + Overrides{"simulation.overlap=DYNAMIC", "software.message_mode=EAGER"});
+      const std::string expected = Json(run, Waterfall());
+      for (const Way& way : kWays) {
+        if (way.engine != v1::EVENT_QUEUE) continue;
+        run.mutable_simulation()->set_fold(way.fold);
+        run.mutable_simulation()->set_granularity(way.granularity);
+        EXPECT_EQ(Json(run, Waterfall()), expected) << way.name;
+      }
+    }
+  }
+}
+
+TEST(Equivalence, SwitchingACauseOffRemovesItsSlowdown) {
+  const std::string factors = "compute_factor: 1.5 communication_factor: 1.25";
+  const v1::Run fixed = Overlapped(factors, {"parallelism.pp=1"});
+  const v1::Run changing = Overlapped(factors, {"parallelism.pp=1", "simulation.overlap=DYNAMIC"});
+  const training::Result result = Simulated(changing);
+  EXPECT_GT(result.iteration_time,
+            Simulated(Overlapped("compute_factor: 1 communication_factor: 1", {"parallelism.pp=1"})).iteration_time);
+  EXPECT_LT(result.iteration_time, Simulated(fixed).iteration_time);
+  const Waterfall a = *MakeWaterfall(changing, result);
+  const Waterfall b = *MakeWaterfall(fixed, Simulated(fixed));
+  for (std::size_t i = 3; i < a.steps.size(); ++i) EXPECT_EQ(a.steps[i].time, b.steps[i].time) << a.steps[i].name;
+}
+
 }  // namespace
 }  // namespace orrery::reports

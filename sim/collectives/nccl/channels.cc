@@ -11,6 +11,8 @@ constexpr double kGiga = 1e9;
 constexpr std::int64_t kMostHeads = 32;          // NCCL_MAX_NVLS_ARITY
 constexpr double kPcieShare = 0.75;              // of PCIe's bandwidth that the search counts: 24 of 32 GB/s
 constexpr double kDuplicatedFrom = 25;           // GB/s
+constexpr double kSlowest = 0.1;                 // GB/s: one channel at that where no speed of the list fits
+constexpr double kLeastOfFound = 0.49;           // of a speed that was found: the search tries no slower one
 constexpr double kNicPerP2pChannel = 14;         // GB/s
 constexpr std::int64_t kP2pChannelsPerLink = 2;  // per NVLink
 
@@ -31,21 +33,27 @@ double LinkBandwidth(const Communicator& comm, const v1::NcclSpeeds& speeds) {
 
 Graph SearchRing(const Communicator& comm, const v1::NcclSpeeds& speeds, double link, std::int64_t most) {
   Graph best;
+  const auto stops = [&](double speed) { return best.channels > 0 && speed <= kLeastOfFound * best.intra; };
   const auto offer = [&](double channels, double speed) {
     const std::int64_t whole = std::min(most, static_cast<std::int64_t>(channels));
     if (static_cast<double>(whole) * speed > best.Intra()) best = {whole, speed, speed};
   };
   const double local = static_cast<double>(comm.ranks_per_node);
   if (comm.nodes == 1) {
-    for (const double speed : speeds.intra()) offer(std::floor(link / speed), speed);
+    for (const double speed : speeds.intra()) {
+      if (stops(speed)) break;
+      offer(std::floor(link / speed), speed);
+    }
   } else {
     const double nic = comm.nominal_nic.count() / kGiga;
     for (const double speed : speeds.inter()) {
+      if (stops(speed)) break;
       double channels = std::floor(nic / speed) * static_cast<double>(comm.nics);
       if (comm.ranks_per_node > 1) channels = std::min(channels, std::floor(link * local / (local - 1) / speed));
       offer(channels, speed);
     }
   }
+  if (best.channels == 0) best = {1, kSlowest, kSlowest};
   const bool too_many = comm.compute_capability > 80 && best.intra < 50 && best.channels > 4;
   if (best.intra >= kDuplicatedFrom && !too_many && best.channels * 2 <= most) {
     best = {best.channels * 2, best.intra / 2, best.inter / 2};

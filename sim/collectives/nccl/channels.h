@@ -6,6 +6,7 @@
 //
 //   ring on one node      floor(W / s) channels: each leaves a GPU once
 //   ring across nodes     floor(NIC / s) per NIC, as long as W carries (g - 1) / g of them, g ranks per node
+//   end                   no speed is tried below 0.49 of one that was found
 //   duplication           speeds of 25 GB/s and more are halved and channels doubled, but not above compute capability
 //                         80 for more than four channels below 50 GB/s
 //   NVLS                  a channel has a head GPU, whose link takes two shares and any other's one: (heads + 1) s <=

@@ -38,7 +38,8 @@ BytesPerSecond PciePerNic(const v1::Node& node) {
 
 }  // namespace
 
-absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement) {
+absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
+                                                  Twins twins) {
   const v1::Node& node = cluster.node();
   if (node.gpus() < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -69,9 +70,34 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   comm.nvlink_bandwidth = Achieved(intra);
   comm.nominal_nic = BytesPerSecond(node.nic().bandwidth());
   comm.nic_bandwidth = std::min(Achieved(node.nic()), PciePerNic(node));
+  comm.nic_message =
+      std::min(BytesPerSecond(node.nic().bandwidth() * node.nic().message_efficiency()), PciePerNic(node));
+  comm.nvlink_latency = intra.latency();
+  comm.net_latency = node.nic().latency() + cluster.fabric().hop_latency();
+  comm.crossing_latency = 2 * cluster.fabric().hop_latency();
   comm.leaves = std::max<std::int64_t>(1, placement.leaves);
+  comm.nodes_per_leaf = placement.max_nodes_per_leaf > 0
+                            ? static_cast<double>(placement.max_nodes_per_leaf)
+                            : static_cast<double>(comm.nodes) / static_cast<double>(comm.leaves);
+  comm.rails = cluster.fabric().rail_optimised();
+  if (twins == Twins::kIdle) return comm;
   comm.oversubscription = std::max(1.0, cluster.fabric().oversubscription());
+  // Fewer NICs than groups that want one.
+  const double owned =
+      static_cast<double>(node.nics() * placement.min_ranks_per_node) / static_cast<double>(node.gpus());
+  if (owned < 1) {
+    comm.nic_bandwidth = comm.nic_bandwidth * owned;
+    comm.nic_message = comm.nic_message * owned;
+  }
   return comm;
+}
+
+double Communicator::LeavingLeaf() const {
+  if (leaves < 2) return 0;
+  const double all = static_cast<double>(nodes);
+  const auto leaving = [&](double on_leaf) { return on_leaf * (all - on_leaf) / (all * nodes_per_leaf); };
+  // All leaves are full but for the last.
+  return std::max(leaving(nodes_per_leaf), leaving(all - static_cast<double>(leaves - 1) * nodes_per_leaf));
 }
 
 layout::Placement EvenPlacement(const v1::Cluster& cluster, std::int64_t ranks, std::int64_t nodes) {
@@ -82,6 +108,7 @@ layout::Placement EvenPlacement(const v1::Cluster& cluster, std::int64_t ranks, 
   placement.min_ranks_per_node = ranks / placement.nodes;
   const std::int64_t per_leaf = std::max<std::int64_t>(1, cluster.fabric().nodes_per_leaf());
   placement.leaves = (placement.nodes + per_leaf - 1) / per_leaf;
+  placement.max_nodes_per_leaf = std::min(placement.nodes, per_leaf);
   return placement;
 }
 

@@ -26,17 +26,36 @@ struct Communicator {
   BytesPerSecond nvlink_bandwidth;  // of one GPU
   BytesPerSecond nominal_nic;
   BytesPerSecond nic_bandwidth;  // of one NIC
+  BytesPerSecond nic_message;    // of one message over it
+  // Wires and switches of the cluster, which count where they take longer than the library's steps; the last, between
+  // two leaves, comes on top.
+  double nvlink_latency = 0;  // seconds
+  double net_latency = 0;
+  double crossing_latency = 0;
   std::int64_t leaves = 1;
+  double nodes_per_leaf = 1;  // of the fullest leaf
+  bool rails = true;          // a leaf for every NIC of a node, else one for all
   double oversubscription = 1;
 
   BytesPerSecond NodeNetwork() const { return nic_bandwidth * static_cast<double>(nics); }
-  // Nodes of one leaf, on average.
-  double NodesPerLeaf() const { return static_cast<double>(nodes) / static_cast<double>(leaves); }
+  // What of all that its nodes send to each other evenly leaves a leaf, at most over the leaves, over what the nodes of
+  // the fullest leaf send in all: m nodes on a leaf send (N - m) / N of theirs to other leaves.
+  double LeavingLeaf() const;
+};
+
+// Who else sends at the same time.
+enum class Twins : std::uint8_t {
+  // The other groups of the kind, all GPUs of the cluster together: a group has its share of the NICs and of the ways up
+  // from a leaf.
+  kActive,
+  // Nobody: sharing is worked out elsewhere.
+  kIdle,
 };
 
 // Ranks placed on a resolved cluster. INVALID_ARGUMENT where it does not state the GPU's compute capability, or the
 // placement has no ranks, more ranks on a node than GPUs, or more nodes than ranks.
-absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement);
+absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
+                                                  Twins twins = Twins::kActive);
 
 // The placement of `ranks` on `nodes` nodes as evenly as it goes, nodes filled leaf by leaf.
 layout::Placement EvenPlacement(const v1::Cluster& cluster, std::int64_t ranks, std::int64_t nodes);

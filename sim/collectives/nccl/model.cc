@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -15,17 +16,30 @@ namespace orrery::collectives::nccl {
 namespace {
 
 // Major and minor number as one: 2021 for 2.21. Below 0: no version.
-std::int64_t Number(std::string_view text) {
-  const std::size_t dash = text.rfind('-');
-  if (dash != std::string_view::npos) text.remove_prefix(dash + 1);
-  std::int64_t major = 0, minor = 0;
+std::int64_t NumberOfOne(std::string_view text) {
+  text = text.substr(0, text.find('+'));  // "2.21.5+cuda12.4"
+  std::int64_t parts[4] = {};
+  std::size_t count = 0;
+  const char* at = text.data();
   const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, major);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return -1;
-  const auto second = std::from_chars(first.ptr + 1, end, minor);
-  if (second.ec != std::errc() || (second.ptr != end && *second.ptr != '.')) return -1;
-  if (major < 0 || major > 1000 || minor < 0 || minor > 999) return -1;
-  return 1000 * major + minor;
+  while (true) {
+    if (count == std::size(parts) || at == end || *at == '-') return -1;
+    const auto [next, error] = std::from_chars(at, end, parts[count]);
+    if (error != std::errc()) return -1;
+    ++count;
+    if (next == end) break;
+    if (*next != '.') return -1;
+    at = next + 1;
+  }
+  if (count < 2 || parts[0] < 1 || parts[0] > 1000 || parts[1] > 999) return -1;
+  return 1000 * parts[0] + parts[1];
+}
+
+// The same of the last version of a range "2.20-2.21".
+std::int64_t Number(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return NumberOfOne(text);
+  return NumberOfOne(text.substr(0, dash)) < 0 ? -1 : NumberOfOne(text.substr(dash + 1));
 }
 
 template <typename Value>
@@ -103,6 +117,23 @@ absl::StatusOr<const v1::NcclVersion*> Library::Version(std::string_view text) c
   for (const v1::NcclVersion& version : versions_) names.push_back(version.name());
   return absl::InvalidArgumentError(
       absl::StrCat("NCCL version \"", std::string(text), "\"; allowed: a number such as ", absl::StrJoin(names, ", ")));
+}
+
+Coverage Library::CoverageOf(std::string_view text) const {
+  const std::int64_t wanted = Number(text);
+  if (wanted < Number(versions_.front().name()) || wanted > Number(versions_.back().name())) return Coverage::kOutside;
+  const bool listed = std::any_of(versions_.begin(), versions_.end(),
+                                  [&](const v1::NcclVersion& version) { return Number(version.name()) == wanted; });
+  return listed ? Coverage::kListed : Coverage::kBetween;
+}
+
+std::string Library::StandIn(std::string_view text) const {
+  const absl::StatusOr<const v1::NcclVersion*> used = Version(text);
+  if (!used.ok() || CoverageOf(text) == Coverage::kListed) return "";
+  const char* const where = CoverageOf(text) == Coverage::kBetween            ? "not listed"
+                            : Number(text) < Number(versions_.front().name()) ? "older than all that are listed"
+                                                                              : "newer than all that are listed";
+  return absl::StrCat("NCCL ", std::string(text), " is ", where, ": the tables of ", (*used)->name(), " are used");
 }
 
 absl::StatusOr<const v1::NcclTimes*> Library::Times(std::int64_t compute_capability) const {

@@ -20,6 +20,9 @@
 
 namespace orrery::collectives::nccl {
 
+// Whether tables of a version are listed: it is, it lies between two that are, or before or behind all of them.
+enum class Coverage : std::uint8_t { kListed, kBetween, kOutside };
+
 // The tables of specs/nccl and specs/nccl_times.
 class Library {
  public:
@@ -28,6 +31,10 @@ class Library {
   // "2.21", "2.21.5", "2.20-2.21" (the last counts): the listed version that is nearest, the older of two.
   // INVALID_ARGUMENT where that is no version.
   absl::StatusOr<const v1::NcclVersion*> Version(std::string_view text) const;
+  // For a version that Version takes.
+  Coverage CoverageOf(std::string_view text) const;
+  // Which tables stand in for it, in words; empty where its own are listed.
+  std::string StandIn(std::string_view text) const;
   // The last that a GPU reaches; INVALID_ARGUMENT where there is none.
   absl::StatusOr<const v1::NcclTimes*> Times(std::int64_t compute_capability) const;
 

@@ -13,17 +13,9 @@ constexpr double kLlWire = 2;               // a line of 16 bytes holds 8 of dat
 constexpr double kLl128Wire = 128.0 / 120;  // likewise 120 of 128
 constexpr double kMessagesAtATime = 8;      // sends and receives of one work batch
 
-double Wire(v1::NcclProtocol protocol) { return protocol == v1::LL ? kLlWire : protocol == v1::LL128 ? kLl128Wire : 1; }
-
 bool Reduces(Operation operation) { return operation == Operation::kAllReduce; }
 bool Scatters(Operation operation) {
   return operation == Operation::kReduceScatter || operation == Operation::kAllGather;
-}
-
-// Bytes that a ring moves through every rank, as a share of the operation's.
-double RingShare(Operation operation, double ranks) {
-  if (Reduces(operation)) return 2 * (ranks - 1) / ranks;
-  return Scatters(operation) ? (ranks - 1) / ranks : 1;
 }
 
 // Two limits that blend.
@@ -37,6 +29,13 @@ double Blend(double x, double y) {
 double TreeSends(double nodes) { return nodes <= 2 ? 1 : 2; }
 
 }  // namespace
+
+double Wire(v1::NcclProtocol protocol) { return protocol == v1::LL ? kLlWire : protocol == v1::LL128 ? kLl128Wire : 1; }
+
+double RingShare(Operation operation, double ranks) {
+  if (Reduces(operation)) return 2 * (ranks - 1) / ranks;
+  return Scatters(operation) ? (ranks - 1) / ranks : 1;
+}
 
 TimeModel::TimeModel(const Communicator& comm, const Channels& channels, const v1::NcclVersion& version,
                      const v1::NcclTimes& times, const Tuner& tuner)
@@ -59,9 +58,16 @@ double TimeModel::Crossings(Operation operation) const {
   return Reduces(operation) ? std::min(2 * nodes_, 2 * (n_ - 1)) : std::min(nodes_, n_ - 1);
 }
 
+double TimeModel::NvlinkStep() const { return std::max(times_.nvlink_step().value(), comm_.nvlink_latency); }
+double TimeModel::NetStep() const { return std::max(times_.net_step().value(), comm_.net_latency); }
+
+double TimeModel::LeafCrossings(double crossings) const {
+  return comm_.leaves > 1 ? crossings * comm_.crossing_latency : 0;
+}
+
 double TimeModel::MeanLatency() const {
   const double crossing = comm_.nodes == 1 ? 0 : nodes_ / n_;
-  return crossing * times_.net_step().value() + (1 - crossing) * times_.nvlink_step().value();
+  return crossing * NetStep() + (1 - crossing) * NvlinkStep() + LeafCrossings(static_cast<double>(comm_.leaves) / n_);
 }
 
 double TimeModel::Step(double chunk, double latency) const {
@@ -74,7 +80,7 @@ double TimeModel::Step(double chunk, double latency) const {
   }
   if (comm_.nodes > 1) link = std::max(link, all / comm_.NodeNetwork().count());
   if (comm_.leaves > 1) {
-    link = std::max(link, all * comm_.oversubscription / (comm_.NodeNetwork().count() * comm_.NodesPerLeaf()));
+    link = std::max(link, all * comm_.oversubscription / (comm_.NodeNetwork().count() * comm_.nodes_per_leaf));
   }
   return Blend(latency + chunk / times_.channel_bandwidth().value(), link);
 }
@@ -108,7 +114,8 @@ double TimeModel::RingLow(Operation operation, double bytes, v1::NcclProtocol pr
                                                  : version_.net_overhead();
   const double steps = Reduces(operation) ? 2 * (n_ - 1) : n_ - 1;
   const double crossings = Crossings(operation);
-  return kMicro * ((steps - crossings) * std::max(local, overhead) + crossings * inter) +
+  const double leaves = crossings / std::max(1.0, nodes_) * static_cast<double>(comm_.leaves);
+  return kMicro * ((steps - crossings) * std::max(local, overhead) + crossings * inter) + LeafCrossings(leaves) +
          bytes / (kGiga * tuner_.Bandwidth(operation, {v1::RING, protocol}));
 }
 
@@ -123,7 +130,8 @@ double TimeModel::Tree(double bytes, v1::NcclProtocol protocol) const {
   // LL is bound by its flags, which the version's table has; the other two by what a multiprocessor can do.
   double bandwidth = kGiga * tuner_.Bandwidth(Operation::kAllReduce, {v1::TREE, protocol});
   if (protocol != v1::LL) bandwidth = std::min(bandwidth, ring_ * times_.tree_channel_bandwidth().value());
-  return kMicro * latency + bytes / bandwidth + hops * chunk * Wire(protocol) / times_.channel_bandwidth().value();
+  return kMicro * latency + LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves))) + bytes / bandwidth +
+         hops * chunk * Wire(protocol) / times_.channel_bandwidth().value();
 }
 
 double TimeModel::TreeChunk(double bytes, v1::NcclProtocol protocol) const {
@@ -153,13 +161,14 @@ double TimeModel::NvlsOf(Operation operation, double bytes, double chunk, const 
     work *= std::max(1.0, times_.nvls_tree_work().value() * (comm_.nodes == 2 ? 2 : 3));
     network = all * TreeSends(nodes_) / comm_.NodeNetwork().count();
     fill += static_cast<double>(Log2(comm_.nodes));
-    latency += 2 * static_cast<double>(Log2(comm_.nodes)) * times_.nvls_tree_step().value();
+    latency += 2 * static_cast<double>(Log2(comm_.nodes)) * times_.nvls_tree_step().value() +
+               LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves)));
   } else if (comm_.nodes > 1) {
     network = all / (comm_.NodeNetwork().count() * times_.sharp_share().value());
-    latency += times_.net_step().value();
+    latency += NetStep() + LeafCrossings(1);
     fill += 1;
   }
-  if (comm_.leaves > 1) network *= std::max(1.0, comm_.oversubscription / comm_.NodesPerLeaf());
+  if (comm_.leaves > 1) network *= std::max(1.0, comm_.oversubscription / comm_.nodes_per_leaf);
   return latency + (loops + fill) * heads * (times_.nvls_chunk().value() + std::max(work, network));
 }
 
@@ -204,21 +213,27 @@ double TimeModel::CollNet(double bytes, const Variant& variant) const {
 }
 
 double TimeModel::Pat(Operation operation, double bytes) const {
-  return static_cast<double>(Log2(comm_.nodes)) * times_.net_step().value() +
+  return static_cast<double>(Log2(comm_.nodes)) * NetStep() + LeafCrossings(static_cast<double>(Log2(comm_.leaves))) +
          bytes * RingShare(operation, n_) / comm_.NodeNetwork().count();
 }
 
 double TimeModel::Messages(Operation operation, double bytes) const {
   const double per_channel = times_.channel_bandwidth().value();
   const double port = NvlinkCapacity() * times_.nvlink_share().value();
-  const double latency = comm_.nodes > 1 ? times_.net_step().value() : times_.nvlink_step().value();
+  const double latency = comm_.nodes > 1 ? NetStep() + LeafCrossings(1) : NvlinkStep();
   const double p2p = static_cast<double>(channels_.p2p);
   if (operation == Operation::kSendRecv) {
-    if (comm_.nodes > 1) {
-      return latency + bytes / std::min(comm_.nic_bandwidth.count(), NicCapacity());
+    // A kernel starts as that of a ring does.
+    const double start = kMicro * ProtocolOf(tuner_.LatencyOf(v1::RING).base(), v1::SIMPLE) + latency;
+    const double kernel = std::min(p2p, static_cast<double>(channels_.p2p_per_peer)) * per_channel;
+    double time = 0;
+    if (comm_.ranks_per_node > 1) {
+      time = bytes / std::min(NvlinkCapacity() * times_.message_share().value(), kernel);
     }
-    const double channels = std::min(p2p, static_cast<double>(channels_.p2p_per_peer));
-    return latency + bytes / std::min(port, channels * per_channel);
+    if (comm_.nodes > 1) {
+      time = std::max(time, bytes / std::min({kernel, comm_.nic_message.count(), comm_.NodeNetwork().count()}));
+    }
+    return start + time;
   }
   const double batches = std::ceil((n_ - 1) / kMessagesAtATime);
   const double sent = bytes * (n_ - 1) / n_;
@@ -228,8 +243,7 @@ double TimeModel::Messages(Operation operation, double bytes) const {
     const double leaving = bytes * (n_ - local_) / n_;
     time = std::max(time, (bytes * (local_ - 1) / n_ + leaving * (local_ - 1) / local_) / port);
     time = std::max(time, leaving / NicCapacity());
-    const double elsewhere = bytes * (n_ - local_ * comm_.NodesPerLeaf()) / n_;
-    if (comm_.leaves > 1) time = std::max(time, elsewhere / UplinkCapacity());
+    time = std::max(time, bytes * comm_.LeavingLeaf() / UplinkCapacity());
   }
   return batches * latency + time;
 }
@@ -262,7 +276,7 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
   const bool several = comm_.nodes > 1;
   const double wire = Wire(variant.protocol);
   // Share of what leaves nodes that also leaves the leaf: a ring or tree leaves each leaf once.
-  double leaving = several && comm_.leaves > 1 ? 1 / comm_.NodesPerLeaf() : 0;
+  double leaving = several && comm_.leaves > 1 ? 1 / comm_.nodes_per_leaf : 0;
   switch (variant.algorithm) {
     case v1::RING: {
       const double moved = bytes * RingShare(operation, n_) * wire;
@@ -291,14 +305,18 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
       break;
     default:
       if (operation == Operation::kSendRecv) {
-        (several ? sent.nic : sent.nvlink) = bytes;
-        leaving = comm_.leaves > 1 ? 1 : 0;
-      } else {
-        sent.nvlink = bytes * (local_ - 1) / n_ * (several ? nodes_ : 1);
-        sent.nic = bytes * (n_ - local_) / n_;
-        const double beyond = n_ - local_ * comm_.NodesPerLeaf();
-        leaving = comm_.leaves > 1 && n_ > local_ ? beyond / (n_ - local_) : 0;
+        sent.nvlink = comm_.ranks_per_node > 1 ? bytes : 0;
+        if (!several) break;
+        // One message leaves each node, over one NIC; one leaves each leaf, over what that has above it.
+        const double nics = static_cast<double>(comm_.nics);
+        sent.nic = bytes * std::min(1.0, nics / local_);
+        if (comm_.leaves > 1) sent.uplink = bytes * nics / local_ / comm_.nodes_per_leaf / (comm_.rails ? 1 : nics);
+        return sent;
       }
+      sent.nvlink = bytes * (local_ - 1) / n_ * (several ? nodes_ : 1);
+      sent.nic = bytes * (n_ - local_) / n_;
+      sent.uplink = bytes * comm_.LeavingLeaf();
+      return sent;
   }
   sent.uplink = sent.nic * leaving;
   return sent;

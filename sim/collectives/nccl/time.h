@@ -8,7 +8,8 @@
 //             y^4)^(1/4), because channels of one link do not wait for each other,
 //               x = latency + c / channel_bandwidth              each channel by itself: one multiprocessor
 //               y = C c / capacity                               all channels on the narrowest link they share
-//             latency: nvlink_step; across nodes the mean over the ring's hops, N of n being net_step
+//             latency: nvlink_step; across nodes the mean over the ring's hops, N of n being net_step. Wires count where
+//             they are longer than that. Whatever crosses leaves does so over further switches, whose latency is added.
 //
 //   Ring, Simple   a loop moves C n c bytes in `steps` steps (tuner.h) and the next begins when it has ended; c is a
 //                  buffer's chunk (2 MiB), less in the last loop:   sum over loops of steps x step(c)
@@ -29,8 +30,11 @@
 //                  nodes, 3 beyond), and the NICs' x C c / NICs of a node, x = 1 for two nodes, 2 beyond
 //   NVLS, CollNet across nodes   reductions in the switch: every byte leaves a node once, at sharp_share of the NICs
 //   PAT            log2 N net_steps + S (n - 1) / n over the NICs
-//   Messages       one message uses one NIC or its channels; all-to-all loads GPU ports with S (g - 1) / n, NICs with
-//                  S (n - g) / n per rank (PXN: over the rail's NIC), and eight peers are served at a time
+//   Messages       send/recv: rank r sends to r + 1 and receives from r - 1, as nccl-tests has it; of a node's messages
+//                  one crosses the network, over one NIC, and of a leaf's one leaves it
+//                  all-to-all loads GPU ports with S (g - 1) / n, NICs with S (n - g) / n per rank (PXN: over the
+//                  rail's NIC), uplinks with S (n - m) / n per rank, m of them under the leaf, and eight peers are
+//                  served at a time
 //
 // For a fixed variant time never falls with size: where the library takes larger chunks from a size on and gains by it,
 // smaller sizes take no longer than that size. What a link carries over the time is at most its capacity: the progress
@@ -64,6 +68,11 @@ struct Duration {
   double seconds() const { return fixed + progress; }
 };
 
+// Bytes on the wire per byte of data.
+double Wire(v1::NcclProtocol protocol);
+// Bytes that a ring moves through every rank, as a share of the operation's.
+double RingShare(Operation operation, double ranks);
+
 class TimeModel {
  public:
   // `version`, `times` and `tuner` must outlive the model.
@@ -94,6 +103,10 @@ class TimeModel {
   LinkBytes BytesOf(Operation operation, double bytes, const Variant& variant) const;
   double Crossings(Operation operation) const;
   double MeanLatency() const;
+  // Seconds per step, no shorter than the wires; and what so many crossings between leaves add.
+  double NvlinkStep() const;
+  double NetStep() const;
+  double LeafCrossings(double crossings) const;
 
   const Communicator comm_;
   const Channels channels_;

@@ -46,7 +46,7 @@ class Oracle {
     switch (op.kind) {
       case OpKind::kLocal:
         if (t < times.start) return IsUnderWay(k, i, t) ? op.transfer_class : op.missing_class;
-        return InSegments(op, times.start, host, t);
+        return InSegments(k, i, times.start, host, t);
       case OpKind::kCollective:
         return t < times.start ? op.missing_class : op.transfer_class;
       case OpKind::kExchange:
@@ -55,12 +55,14 @@ class Oracle {
     return TimeClass::kBubble;
   }
 
-  TimeClass InSegments(const Op& op, Time at, Time host, Time t) const {
+  TimeClass InSegments(std::size_t k, std::size_t i, Time at, Time host, Time t) const {
+    const Op& op = program_.ops[i];
     for (std::int32_t s = op.first_segment; s < op.first_segment + op.num_segments; ++s) {
       const Segment& segment = program_.segments[static_cast<std::size_t>(s)];
       at = std::max(at, host + segment.issue);
       if (t < at) return TimeClass::kHost;
-      at += segment.duration;
+      at = path_.segment_ends.empty() ? at + segment.duration
+                                      : path_.segment_ends[k][unit_][i][static_cast<std::size_t>(s - op.first_segment)];
       if (t < at) return segment.time_class;
     }
     return TimeClass::kHost;
@@ -74,7 +76,9 @@ class Oracle {
       if (op.kind == OpKind::kLocal && part.is_send) continue;
       const OpTimes& peer = PeerTimes(k, part);
       const Time begin = op.kind == OpKind::kLocal ? peer.end : std::max(peer.ready, path_.ops[k][unit_][i].ready);
-      if (begin <= t && t < begin + part.duration) return true;
+      const Time end =
+          path_.part_ends.empty() ? begin + part.duration : path_.part_ends[k][unit_][static_cast<std::size_t>(p)];
+      if (begin <= t && t < end) return true;
     }
     return false;
   }

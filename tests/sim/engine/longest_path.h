@@ -29,6 +29,9 @@ struct LongestPath {
   // As UnitResult and Replay define them: over iterations 0 .. n.
   std::vector<std::uint64_t> unit_hashes;
   std::uint64_t timeline_hash = 0;
+  // Where rates change (stepwise.h); empty: all take what they take alone.
+  std::vector<std::vector<std::vector<std::vector<Time>>>> segment_ends = {};  // [iteration][unit][op][segment]
+  std::vector<std::vector<std::vector<Time>>> part_ends = {};                  // [iteration][unit][part]
 };
 
 // FAILED_PRECONDITION where the graph has a cycle, that is, where the world deadlocks. The world must pass CheckWorld.

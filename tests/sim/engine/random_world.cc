@@ -394,4 +394,33 @@ void ShareLinks(std::uint64_t seed, std::int64_t capacity_factor, World* world) 
   }
 }
 
+void AddLoads(std::uint64_t seed, std::int32_t most_twelfths, bool slows_transfers, World* world) {
+  std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 3);
+  const auto below = [&](std::int32_t n) {
+    return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  const auto some_shares = [&] {
+    Load::Shares shares{};
+    for (std::size_t kind = 1; kind < shares.size(); ++kind) {
+      if (below(2) == 0) shares[kind] = kWholeRate / 12 * below(most_twelfths + 1);
+    }
+    return shares;
+  };
+  for (Program& program : world->programs) {
+    const std::int32_t count = 1 + below(3);
+    for (std::int32_t i = 0; i < count; ++i) {
+      Load& load = program.loads.emplace_back();
+      load.takes = some_shares();
+      if (below(2) == 0) load.at_least = some_shares();
+      if (slows_transfers) load.slows = some_shares();
+    }
+    const auto some_load = [&](bool any) { return static_cast<std::int16_t>(any ? below(count + 1) - 1 : -1); };
+    for (const Op& op : program.ops) program.op_loads.push_back(some_load(op.kind == OpKind::kCollective));
+    for (std::size_t i = 0; i < program.parts.size(); ++i) program.part_loads.push_back(some_load(true));
+    for (std::size_t i = 0; i < program.segments.size(); ++i) {
+      program.segment_kinds.push_back(static_cast<std::uint8_t>(below(kKernelKinds)));
+    }
+  }
+}
+
 }  // namespace orrery::engine::testing

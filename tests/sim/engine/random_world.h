@@ -18,6 +18,10 @@ World RandomWorld(std::uint64_t seed);
 // takes for alike, so that it still finds classes. `capacity_factor` widens every link.
 void ShareLinks(std::uint64_t seed, std::int64_t capacity_factor, World* world);
 
+// Gives programs loads, kinds of kernels, and communication that has them: at most so many twelfths of a
+// rate are taken by one load, and from transfers where `slows_transfers`.
+void AddLoads(std::uint64_t seed, std::int32_t most_twelfths, bool slows_transfers, World* world);
+
 }  // namespace orrery::engine::testing
 
 #endif  // ORRERY_TESTS_SIM_ENGINE_RANDOM_WORLD_H_

@@ -75,6 +75,8 @@ TEST(Gemm, MemoryRoofline) {
   EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1}), 1.002e6 * 2 / 0.5e12);
   EXPECT_DOUBLE_EQ(fast.Seconds({.m = 1000, .n = 1000, .k = 1, .accumulates_fp32 = true}), 8.004e6 / 0.5e12);
   EXPECT_DOUBLE_EQ(Seconds(toy, {.m = 1000, .n = 1000, .k = 1}), 1e-3);
+  EXPECT_TRUE(fast.IsMemoryBound({.m = 1000, .n = 1000, .k = 1}));
+  EXPECT_FALSE(fast.IsMemoryBound({.m = 1000, .n = 1000, .k = 1000}));
 }
 
 // One tile of k = 100 in four parts: a quarter of 40 us, and 4 x 100 partial sums of 8 bytes at 0.5e12 bytes/s = 6.4

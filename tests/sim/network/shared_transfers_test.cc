@@ -92,6 +92,29 @@ TEST(SharedTransfersTest, FoldedIsUnfoldedAndTiesDoNotShow) {
   EXPECT_LT(folded_units, units * 9 / 10);
 }
 
+// Loads of transfers that share wide links are those of constant durations; in narrow ones neither folding nor the
+// order of ties shows.
+TEST(SharedTransfersTest, LoadsWhileTransfersShareLinks) {
+  for (std::uint64_t seed = 0; seed < kWorlds / 4 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    World world = RandomWorld(seed);
+    engine::testing::AddLoads(seed, 8, false, &world);
+    ReplayOptions options;
+    options.engine = EngineKind::kEventQueue;
+    options.iterations = kIterations;
+    options.stop_when_periodic = false;
+    const absl::StatusOr<Replay> constant = engine::Run(world, options);
+    ASSERT_TRUE(constant.ok()) << constant.status();
+    World wide = world;
+    ShareLinks(seed, 150, &wide);
+    ASSERT_EQ(MustReplay(wide).timeline_hash, constant->timeline_hash);
+    ShareLinks(seed, 1, &world);
+    const Replay narrow = MustReplay(world);
+    ASSERT_EQ(MustReplay(world, true).timeline_hash, narrow.timeline_hash);
+    ASSERT_EQ(MustReplay(engine::Fold(world).world).timeline_hash, narrow.timeline_hash);
+  }
+}
+
 TEST(SharedTransfersTest, RefusesRoutesThatMakeNoSense) {
   const auto code = [](const World& world) { return SharedTransfers::Make(world).status().code(); };
   World world;

@@ -28,7 +28,9 @@ PricedPass ConstantPricer::Pass(std::size_t stage, const std::array<std::int64_t
   add_end(forward ? shape.embedding : shape.head, forward ? "embedding" : "head");
   for (std::int32_t i = 0; i < shape.layers; ++i) {
     const std::int32_t layer = forward ? i : static_cast<std::int32_t>(shape.layers) - 1 - i;
+    const KernelKind kind = forward ? kForwardMatrix : kBackwardMatrix;
     pass.operators.push_back(Kernel("first", layer, kernels[0], slowness));
+    pass.operators.back().kind = kind;
     if (plan_.tp > 1) {
       PricedOperator collective;
       collective.name = "collective";
@@ -40,6 +42,7 @@ PricedPass ConstantPricer::Pass(std::size_t stage, const std::array<std::int64_t
       pass.operators.push_back(collective);
     }
     pass.operators.push_back(Kernel("second", layer, kernels[1], slowness));
+    pass.operators.back().kind = kind;
   }
   add_end(forward ? shape.head : shape.embedding, forward ? "head" : "embedding");
   return pass;

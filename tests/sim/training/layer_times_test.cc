@@ -7,7 +7,6 @@
 
 #include "sim/training/role_pricer.h"
 #include "tests/sim/training/example_runs.h"
-#include "topology/cluster_graph.h"
 
 namespace orrery::training {
 namespace {
@@ -31,10 +30,9 @@ LayerTimes TimesOf(const std::vector<std::string>& overrides) {
   all.insert(all.end(), overrides.begin(), overrides.end());
   const v1::Run run = testing::Example("korthikanti_22b", all);
   const Plan plan = *MakePlan(run);
-  const topology::ClusterGraph graph = *topology::ClusterGraph::Build(run.cluster());
   const v1::Accelerator& accelerator = run.cluster().accelerator();
   const kernels::KernelPrices kernels(accelerator, run.training().precision());
-  const collectives::CollectivePrices collectives(graph, accelerator.profile().collective());
+  const collectives::CollectivePrices collectives = CollectivePricesOf(plan);
   const SpecPricer pricer(plan, kernels, collectives);
   const PricedChunk& chunk = *pricer.nominal_stages().front();
   return {.forward_ms = LayerMilliseconds(chunk.forward), .backward_ms = LayerMilliseconds(chunk.backward)};

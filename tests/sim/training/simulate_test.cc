@@ -7,7 +7,6 @@
 
 #include "sim/training/role_pricer.h"
 #include "tests/sim/training/example_runs.h"
-#include "topology/cluster_graph.h"
 
 namespace orrery::training::testing {
 namespace {
@@ -348,9 +347,8 @@ TEST(Messages, WholeActivationFromEveryTensorParallelRank) {
   const auto first_message = [](std::vector<std::string> overrides, std::int64_t bytes) {
     const v1::Run run = SmallRun(With(std::move(overrides), "parallelism.sequence_parallel=false"));
     const Plan plan = *MakePlan(run);
-    const topology::ClusterGraph graph = *topology::ClusterGraph::Build(run.cluster());
     const kernels::KernelPrices kernels(run.cluster().accelerator(), run.training().precision());
-    const collectives::CollectivePrices collectives(graph, run.cluster().accelerator().profile().collective());
+    const collectives::CollectivePrices collectives = CollectivePricesOf(plan);
     SpecPricer pricer(plan, kernels, collectives);
     const Time message =
         pricer.PricesOf({.tp = 1}).message[static_cast<std::size_t>(plan.links.IndexOf(0, {1, true, true}))].duration;

@@ -492,5 +492,41 @@ TEST(TrainingTimelines, FusedBlocksAndCopiesOfTheModel) {
   ExpectTimeline(apart, costs, 138, {{0, less}, {1, less}});
 }
 
+// Two replicas, two micro-batches, two layers, buckets of one, reduced in 10 beside the last backward pass; norm 2. A
+// rule says that either side runs at half speed beside the other.
+//
+//   F0 [0,20)  B0 [20,60)  F1 [60,80)  B1: layer 1 [80,100), whose reduction begins; of layer 0's 20, 10 run by 120,
+//   while the reduction comes to its end: half of 20; the other 10 [120,130), reduced [130,140); norm, update [142,147)
+//
+// Only compute slowed: the reduction [100,110), of layer 0's 20 by then 5; the rest [110,125); reduction [125,135),
+// norm, update [137,142). Static overlap slows all of B1.
+TEST(TrainingTimelines, DynamicOverlapSlowsWhatRunsSideBySide) {
+  ConstantCosts costs = Costs(1);
+  costs.reduction = 10;
+  costs.buckets = 2;
+  costs.norm_barrier = 2;
+  v1::Run run = MakeRun({.dp = 2, .micro_batches = 2, .overlapped = true, .stage_layers = {2}});
+  v1::OverlapRule& rule = *run.mutable_software()->add_overlap_rules();
+  rule.set_axis(v1::DP);
+  rule.set_pass(v1::BACKWARD);
+  rule.set_micro_batches(v1::LAST);
+  rule.set_compute_factor(2);
+  rule.set_communication_factor(2);
+  run.mutable_simulation()->set_overlap(v1::DYNAMIC);
+  const auto expect = [&](std::int64_t window, const TimeByClass& account) {
+    for (const auto granularity : {v1::CHUNK, v1::OPERATOR}) {
+      SCOPED_TRACE(v1::Granularity_Name(granularity));
+      const engine::Replay replay = Play(run, costs, granularity, engine::EngineKind::kEventQueue);
+      EXPECT_EQ(replay.window_end - replay.window_begin, Time(window));
+      for (const engine::UnitResult& unit : replay.units) EXPECT_EQ(unit.classes, account);
+    }
+  };
+  expect(147, Classes({{kCompute, 130}, {kExposedDp, 12}, {kOptimizer, 5}}));
+  rule.set_communication_factor(1);
+  expect(142, Classes({{kCompute, 125}, {kExposedDp, 12}, {kOptimizer, 5}}));
+  run.mutable_simulation()->set_overlap(v1::STATIC);
+  expect(177, Classes({{kCompute, 160}, {kExposedDp, 12}, {kOptimizer, 5}}));
+}
+
 }  // namespace
 }  // namespace orrery::training::testing

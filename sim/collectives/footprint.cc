@@ -1,0 +1,149 @@
+#include "sim/collectives/footprint.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/check.h"
+#include "sim/collectives/nccl/time.h"
+
+namespace orrery::collectives {
+namespace {
+
+using nccl::Operation;
+using Nodes = std::vector<std::vector<std::int64_t>>;
+
+class FlowBuilder {
+ public:
+  FlowBuilder(const Footprint& footprint, const Nodes& nodes) : footprint_(footprint), nodes_(nodes) {}
+
+  std::vector<Flow> Build() {
+    switch (footprint_.variant.algorithm) {
+      case v1::RING:
+        Rings();
+        break;
+      case v1::TREE:
+        for (const std::vector<std::int64_t>& ranks : nodes_) Chain(ranks);
+        Trees(1, 1);
+        break;
+      case v1::NVLS:
+        for (const std::vector<std::int64_t>& ranks : nodes_) Loop(ranks, 1, 1);
+        break;
+      case v1::NVLS_TREE: {
+        for (const std::vector<std::int64_t>& ranks : nodes_) Loop(ranks, 1, 1);
+        // S over the network, of (1 + 1 / g) S that ports see.
+        const auto local = static_cast<std::int64_t>(nodes_.front().size());
+        Trees(local, local + 1);
+        break;
+      }
+      case v1::PAT:
+        Distances();
+        break;
+      default:
+        ORRERY_CHECK(false);
+    }
+    return std::move(flows_);
+  }
+
+ private:
+  void Add(std::int64_t from, std::int64_t to, std::int64_t rail, std::int64_t numerator, std::int64_t denominator) {
+    flows_.push_back({.from = from, .to = to, .rail = rail, .numerator = numerator, .denominator = denominator});
+  }
+
+  void Loop(const std::vector<std::int64_t>& ranks, std::int64_t numerator, std::int64_t denominator) {
+    if (ranks.size() < 2) return;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      Add(ranks[i], ranks[(i + 1) % ranks.size()], 0, numerator, denominator);
+    }
+  }
+
+  void Chain(const std::vector<std::int64_t>& ranks) {
+    for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+      Add(ranks[i], ranks[i + 1], 0, 1, 1);
+      Add(ranks[i + 1], ranks[i], 0, 1, 1);
+    }
+  }
+
+  // From the ranks of a node to those of another, rail by rail.
+  void Between(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to, std::int64_t numerator,
+               std::int64_t denominator) {
+    const std::size_t rails = std::max(from.size(), to.size());
+    for (std::size_t rail = 0; rail < rails; ++rail) {
+      Add(from[rail % from.size()], to[rail % to.size()], static_cast<std::int64_t>(rail), numerator,
+          denominator * static_cast<std::int64_t>(rails));
+    }
+  }
+
+  void Rings() {
+    const bool several = nodes_.size() > 1;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      const auto local = static_cast<std::int64_t>(nodes_[n].size());
+      Loop(nodes_[n], several ? local - 1 : 1, several ? local : 1);
+      if (several) Between(nodes_[n], nodes_[(n + 1) % nodes_.size()], 1, 1);
+    }
+  }
+
+  // The parent of node r > 0 of N in a binary tree over ascending numbers: r with its lowest bit moved up by one, or
+  // only without it where there is no such node.
+  static std::int64_t ParentOf(std::int64_t node, std::int64_t count) {
+    const std::int64_t lowest = node & -node;
+    const std::int64_t up = (node ^ lowest) | (lowest << 1);
+    return up < count ? up : node ^ lowest;
+  }
+
+  // Two trees with half of the bytes each; the second is the first mirrored, or shifted by one node where their number
+  // is odd, so that leaves of one are inner nodes of the other (Sanders, Speck, Traeff 2009).
+  void Trees(std::int64_t numerator, std::int64_t denominator) {
+    const auto count = static_cast<std::int64_t>(nodes_.size());
+    const auto second = [&](std::int64_t node) { return count % 2 == 0 ? count - 1 - node : (node + 1) % count; };
+    const auto edge = [&](std::int64_t a, std::int64_t b) {
+      Between(nodes_[static_cast<std::size_t>(a)], nodes_[static_cast<std::size_t>(b)], numerator, 2 * denominator);
+      Between(nodes_[static_cast<std::size_t>(b)], nodes_[static_cast<std::size_t>(a)], numerator, 2 * denominator);
+    };
+    for (std::int64_t node = 1; node < count; ++node) {
+      const std::int64_t parent = ParentOf(node, count);
+      edge(node, parent);
+      edge(second(node), second(parent));
+    }
+  }
+
+  void Distances() {
+    const auto count = static_cast<std::int64_t>(nodes_.size());
+    for (std::int64_t distance = 1; distance < count; distance *= 2) {
+      const std::int64_t share = std::min(distance, count - distance);
+      for (std::int64_t node = 0; node < count; ++node) {
+        Between(nodes_[static_cast<std::size_t>(node)], nodes_[static_cast<std::size_t>((node + distance) % count)],
+                share, count - 1);
+      }
+    }
+  }
+
+  const Footprint& footprint_;
+  const Nodes& nodes_;
+  std::vector<Flow> flows_;
+};
+
+}  // namespace
+
+std::vector<Flow> FlowsOf(const Footprint& footprint, const Nodes& nodes) {
+  return FlowBuilder(footprint, nodes).Build();
+}
+
+double MovedBy(const Footprint& footprint, const Nodes& nodes) {
+  double ranks = 0;
+  for (const std::vector<std::int64_t>& of_node : nodes) ranks += static_cast<double>(of_node.size());
+  const double bytes = static_cast<double>(footprint.bytes) * nccl::Wire(footprint.variant.protocol);
+  switch (footprint.variant.algorithm) {
+    case v1::RING:
+    case v1::PAT:
+      return bytes * nccl::RingShare(footprint.operation, ranks);
+    case v1::NVLS:
+    case v1::NVLS_TREE: {
+      const bool reduces = footprint.operation == Operation::kAllReduce;
+      return bytes * (reduces ? 1 + 1 / static_cast<double>(nodes.front().size()) : 1);
+    }
+    default:
+      return bytes;
+  }
+}
+
+}  // namespace orrery::collectives

@@ -1,0 +1,67 @@
+#include "sim/collectives/nccl/hierarchical.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace orrery::collectives::nccl {
+namespace {
+
+Communicator InsideNode(Communicator comm) {
+  comm.ranks = comm.ranks_per_node;
+  comm.nodes = 1;
+  comm.leaves = 1;
+  comm.nodes_per_leaf = 1;
+  return comm;
+}
+
+// The ranks of one place, while those of all others do the same: a rank has its share of the node's NICs.
+Communicator BetweenNodes(Communicator comm) {
+  const double nics = static_cast<double>(comm.nics) / static_cast<double>(comm.ranks_per_node);
+  comm.ranks = comm.nodes;
+  comm.nics = std::max<std::int64_t>(1, comm.nics / comm.ranks_per_node);
+  comm.nic_bandwidth = comm.nic_bandwidth * std::min(1.0, nics);
+  comm.ranks_per_node = 1;
+  return comm;
+}
+
+ModelOptions Limited(const ChannelLimits& channels) {
+  ModelOptions options;
+  options.channels = channels;
+  return options;
+}
+
+}  // namespace
+
+Price TwoPhasePrice::Sum() const {
+  Price sum = inside;
+  if (between.total() == Time()) return sum;
+  sum.variant = between.variant;
+  sum.channels = std::max(inside.channels, between.channels);
+  sum.fixed += between.fixed;
+  sum.progress += between.progress;
+  sum.bytes.nic = between.bytes.nic;
+  sum.bytes.uplink = between.bytes.uplink;
+  return sum;
+}
+
+HierarchicalAllToAll::HierarchicalAllToAll(const Communicator& comm, const v1::NcclVersion& version,
+                                           const v1::NcclTimes& times, const ChannelLimits& channels)
+    : inside_(InsideNode(comm), version, times, Limited(channels)),
+      between_(BetweenNodes(comm), version, times, Limited(channels)) {
+  if (comm.ranks != comm.nodes * comm.ranks_per_node) {
+    status_ = absl::InvalidArgumentError(absl::StrCat("hierarchical all-to-all: ", comm.ranks, " ranks on ", comm.nodes,
+                                                      " nodes; allowed: as many on every node"));
+  }
+}
+
+absl::StatusOr<TwoPhasePrice> HierarchicalAllToAll::PriceOf(std::int64_t bytes) const {
+  ABSL_RETURN_IF_ERROR(status_);
+  TwoPhasePrice price;
+  ABSL_ASSIGN_OR_RETURN(price.inside, inside_.PriceOf(Operation::kAllToAll, bytes));
+  ABSL_ASSIGN_OR_RETURN(price.between, between_.PriceOf(Operation::kAllToAll, bytes));
+  return price;
+}
+
+}  // namespace orrery::collectives::nccl
