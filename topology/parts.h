@@ -22,6 +22,7 @@ struct Cable {
   std::int32_t cables = 1;
   std::int64_t capacity = 0;  // of all of them, each direction
   Time latency;
+  bool dead = false;  // there, and part of no way
 };
 
 // The devices and inner cables of a node: `devices` from first_device, `cables` from first_cable. Nodes of one shape

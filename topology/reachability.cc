@@ -40,7 +40,7 @@ Set Components(const Topology::Impl& impl, bool network) {
     return kind == DeviceKind::kGpu || kind == DeviceKind::kNic;
   };
   for (const Cable& cable : impl.parts.cables) {
-    if (IsNetwork(cable.kind) == network && !is_end(cable.a) && !is_end(cable.b)) {
+    if (!cable.dead && IsNetwork(cable.kind) == network && !is_end(cable.a) && !is_end(cable.b)) {
       sets.union_set(At(cable.a), At(cable.b));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,10 @@ void MakeGraph(Topology::Impl* impl) {
   const std::vector<Cable>& cables = impl->parts.cables;
   const std::size_t devices = impl->parts.devices.size();
   std::vector<std::uint32_t> first(devices + 1, 0);
+  std::size_t living = 0;
   for (const Cable& cable : cables) {
+    if (cable.dead) continue;
+    ++living;
     ++first[At(cable.a) + 1];
     ++first[At(cable.b) + 1];
   }
@@ -37,15 +41,17 @@ void MakeGraph(Topology::Impl* impl) {
     LinkId link;
     bool operator<(const Edge& other) const { return to != other.to ? to < other.to : link < other.link; }
   };
-  std::vector<Edge> edges(2 * cables.size());
+  std::vector<Edge> edges(2 * living);
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::size_t i = 0; i < cables.size(); ++i) {
+    if (cables[i].dead) continue;
     const auto link = static_cast<LinkId>(2 * i);
     edges[next[At(cables[i].a)]++] = {cables[i].b, link};
     edges[next[At(cables[i].b)]++] = {cables[i].a, Opposite(link)};
   }
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ends;
   ends.reserve(edges.size());
+  impl->link_of_edge.clear();
   impl->link_of_edge.reserve(edges.size());
   for (std::size_t from = 0; from < devices; ++from) {
     std::sort(edges.begin() + first[from], edges.begin() + first[from + 1]);
@@ -136,6 +142,34 @@ std::int64_t HostOfDevice(const Hosting& hosting, const Device& device) {
   return count == 0 ? -1 : device.index * hosting.hosts / count;
 }
 
+// Nodes of one shape are equal: those with the same damage become a shape of their own.
+void ReshapeDamaged(Parts* parts) {
+  std::map<std::int32_t, std::vector<std::int32_t>> damage;  // by node: cables of it, NICs below zero; both by place
+  for (std::size_t i = 0; i < parts->cables.size(); ++i) {
+    const Cable& cable = parts->cables[i];
+    if (!cable.dead) continue;
+    const bool is_inner = static_cast<std::int32_t>(i) < parts->first_network_cable;
+    for (const DeviceId end : {cable.a, cable.b}) {
+      const std::int32_t node = parts->devices[At(end)].node;
+      if (node < 0) continue;
+      const NodeSpan& span = parts->nodes[At(node)];
+      damage[node].push_back(is_inner ? static_cast<std::int32_t>(i) - span.first_cable
+                                      : -1 - (end - span.first_device));
+    }
+  }
+  std::map<std::pair<std::int32_t, std::vector<std::int32_t>>, std::int32_t> shapes;
+  for (auto& [node, places] : damage) {
+    std::sort(places.begin(), places.end());
+    std::int32_t& shape = parts->nodes[At(node)].shape;
+    const auto [known, added] = shapes.try_emplace({shape, places}, parts->shapes);
+    if (added) {
+      ++parts->shapes;
+      if (!parts->hosting.empty()) parts->hosting.push_back(Hosting(parts->hosting[At(shape)]));
+    }
+    shape = known->second;
+  }
+}
+
 }  // namespace
 
 Topology::Topology(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -157,6 +191,16 @@ absl::StatusOr<Topology> Topology::Build(const v1::Cluster& cluster) {
   }
   MakeGraph(impl.get());
   CountDevices(impl.get());
+  Topology topology(std::move(impl));
+  ABSL_RETURN_IF_ERROR(CheckReachability(topology));
+  return topology;
+}
+
+absl::StatusOr<Topology> Topology::Without(std::span<const LinkId> dead) const {
+  auto impl = std::make_unique<Impl>(*impl_);
+  for (const LinkId link : dead) impl->parts.cables[At(link >> 1)].dead = true;
+  ReshapeDamaged(&impl->parts);
+  MakeGraph(impl.get());
   Topology topology(std::move(impl));
   ABSL_RETURN_IF_ERROR(CheckReachability(topology));
   return topology;

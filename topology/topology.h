@@ -47,6 +47,9 @@ class Topology {
   // have too few ports, an id is given twice or unknown, a cable joins a device to itself or a capacity is zero, or two
   // GPUs cannot reach each other; RESOURCE_EXHAUSTED where it is too large.
   static absl::StatusOr<Topology> Build(const v1::Cluster& cluster);
+  // The same devices and links by the same numbers; no way uses these links or the opposite ones. INVALID_ARGUMENT
+  // names two GPUs that then cannot reach each other.
+  absl::StatusOr<Topology> Without(std::span<const LinkId> dead) const;
   ~Topology();
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;

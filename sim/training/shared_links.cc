@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "sim/collectives/footprint.h"
@@ -24,7 +26,7 @@ class Loads {
     fractions_.push_back({link, numerator / divisor, denominator / divisor});
   }
 
-  // As a route of the engine, alone as fast as `bandwidth` bytes per second, or as its links allow. Starts afresh.
+  // As a route of the engine, alone as fast as `bandwidth` bytes per second. Starts afresh.
   engine::Route ToRoute(double bandwidth, const std::vector<std::int64_t>& capacities) {
     std::int64_t common = 1;
     for (const Fraction& fraction : fractions_) common = std::min(std::lcm(common, fraction.denominator), kMostParts);
@@ -40,10 +42,13 @@ class Loads {
     for (const engine::LinkLoad& load : route.loads) unit = std::gcd(unit, load.bytes);
     // One unit of progress is common / unit bytes moved.
     double rate = bandwidth * static_cast<double>(unit) / static_cast<double>(common);
+    const double asked = rate;
     for (engine::LinkLoad& load : route.loads) {
       load.bytes /= unit;
-      rate = std::min(
-          rate, static_cast<double>(capacities[static_cast<std::size_t>(load.link)]) / static_cast<double>(load.bytes));
+      const double carried =
+          static_cast<double>(capacities[static_cast<std::size_t>(load.link)]) / static_cast<double>(load.bytes);
+      // What rounding alone makes too fast is not slowed; a way around dead links may well be too narrow.
+      if (carried > asked * kNoSlower) rate = std::min(rate, carried);
     }
     route.rate = std::max<std::int64_t>(1, static_cast<std::int64_t>(rate));
     fractions_.clear();
@@ -56,17 +61,42 @@ class Loads {
     std::int64_t numerator = 0;
     std::int64_t denominator = 1;
   };
+  static constexpr double kNoSlower = 0.999;
   // A denominator beyond this is rounded, loads up.
   static constexpr std::int64_t kMostParts = 1'000'000;
 
   std::vector<Fraction> fractions_;
 };
 
+// Links to the network of the NICs that have this number in their nodes. Empty: there are none.
+std::vector<topology::LinkId> LinksOfRail(const topology::Topology& topology, std::int64_t rail) {
+  std::vector<topology::LinkId> links;
+  for (topology::DeviceId id = 0; id < topology.devices(); ++id) {
+    const topology::Device& device = topology.device(id);
+    if (device.kind != topology::DeviceKind::kNic || device.index != rail) continue;
+    for (const topology::LinkId link : topology.LinksFrom(id)) {
+      if (!topology::IsNetwork(topology.link(link).kind)) continue;
+      links.push_back(link);
+      links.push_back(topology::Opposite(link));
+    }
+  }
+  return links;
+}
+
 // The links that a perturbation names, in both directions.
 absl::StatusOr<std::vector<topology::LinkId>> LinksOf(const topology::Topology& topology, const v1::SlowLink& slow) {
   const auto refuse = [](const absl::Status& status) {
     return absl::InvalidArgumentError(absl::StrCat("perturbation.link: ", status.message()));
   };
+  std::int64_t rail = 0;
+  if (absl::string_view number = slow.device();
+      absl::ConsumePrefix(&number, "rail") && absl::SimpleAtoi(number, &rail)) {
+    std::vector<topology::LinkId> links = LinksOfRail(topology, rail);
+    if (!links.empty() && slow.to().empty()) return links;
+    return absl::InvalidArgumentError(absl::StrCat("perturbation.link: found ", slow.device(),
+                                                   slow.to().empty() ? "" : " with a device at the other end",
+                                                   "; allowed: the number of a NIC in its node, without `to`"));
+  }
   const absl::StatusOr<topology::DeviceId> device = topology.Find(slow.device());
   if (!device.ok()) return refuse(device.status());
   topology::DeviceId to = topology::kNoDevice;
@@ -87,12 +117,20 @@ absl::StatusOr<std::vector<topology::LinkId>> LinksOf(const topology::Topology& 
                                                  "; allowed: neighbours, as `orrery topology route` shows them"));
 }
 
+bool IsDead(const v1::SlowLink& slow) { return slow.capacity() == 0; }
+
 // Capacities of the topology's links, with what perturbations leave of them.
 class Capacities {
  public:
   static absl::StatusOr<Capacities> Make(const topology::Topology& topology, const v1::Perturbation& perturbation) {
     Capacities capacities(topology);
-    for (const v1::SlowLink& slow : perturbation.link()) ABSL_RETURN_IF_ERROR(capacities.Slow(slow));
+    for (const v1::SlowLink& slow : perturbation.link()) {
+      if (IsDead(slow)) {
+        capacities.any_ = true;
+      } else {
+        ABSL_RETURN_IF_ERROR(capacities.Slow(slow));
+      }
+    }
     return capacities;
   }
 
@@ -100,13 +138,15 @@ class Capacities {
     const auto found = slowed_.find(link);
     return found == slowed_.end() ? topology_->link(link).capacity : found->second;
   }
-  bool any_slowed() const { return !slowed_.empty(); }
+  // Whether links that were alike may differ.
+  bool any_perturbed() const { return any_; }
 
  private:
   explicit Capacities(const topology::Topology& topology) : topology_(&topology) {}
 
   absl::Status Slow(const v1::SlowLink& slow) {
     ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> links, LinksOf(*topology_, slow));
+    any_ = true;
     for (const topology::LinkId link : links) {
       const double left = static_cast<double>(topology_->link(link).capacity) * slow.capacity();
       slowed_[link] = std::max<std::int64_t>(1, static_cast<std::int64_t>(left));
@@ -115,6 +155,7 @@ class Capacities {
   }
 
   const topology::Topology* topology_;
+  bool any_ = false;
   std::map<topology::LinkId, std::int64_t> slowed_;
 };
 
@@ -163,7 +204,7 @@ class LinkSharer {
   // it is as full as they are.
   bool IsSpreadLike(const topology::LinkShare& first, const topology::LinkShare& other) const {
     const topology::Topology& topology = routes_.topology();
-    if (capacities_.any_slowed() || topology.is_free_form()) return false;
+    if (capacities_.any_perturbed() || topology.is_free_form()) return false;
     const topology::Link a = topology.link(first.link);
     const topology::Link b = topology.link(other.link);
     const bool upwards = topology.device(a.from).kind < topology.device(a.to).kind;
@@ -273,12 +314,27 @@ class LinkSharer {
 
 }  // namespace
 
+absl::StatusOr<topology::Topology> WithoutDeadLinks(topology::Topology topology, const v1::Perturbation& perturbation) {
+  std::vector<topology::LinkId> dead;
+  for (const v1::SlowLink& link : perturbation.link()) {
+    if (!IsDead(link)) continue;
+    ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> named, LinksOf(topology, link));
+    dead.insert(dead.end(), named.begin(), named.end());
+  }
+  if (dead.empty()) return topology;
+  absl::StatusOr<topology::Topology> left = topology.Without(dead);
+  if (left.ok()) return left;
+  return absl::InvalidArgumentError(
+      absl::StrCat("perturbation.link: without the dead links ", left.status().message()));
+}
+
 absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
                                                     TrainingWorld* built) {
   ABSL_ASSIGN_OR_RETURN(const Capacities capacities, Capacities::Make(routes.topology(), plan.run.perturbation()));
   LinkSharer(plan, routes, capacities, *built).Share();
   std::vector<std::string> unused;
   for (const v1::SlowLink& slow : plan.run.perturbation().link()) {
+    if (IsDead(slow)) continue;
     ABSL_ASSIGN_OR_RETURN(const std::vector<topology::LinkId> links, LinksOf(routes.topology(), slow));
     const bool used = std::any_of(links.begin(), links.end(), [&](topology::LinkId link) {
       return std::find(built->links.begin(), built->links.end(), link) != built->links.end();

@@ -16,6 +16,10 @@
 
 namespace orrery::training {
 
+// What is left of it where perturbation.link kills links. INVALID_ARGUMENT where that names what does not exist, or
+// cuts GPUs off.
+absl::StatusOr<topology::Topology> WithoutDeadLinks(topology::Topology topology, const v1::Perturbation& perturbation);
+
 // Adds links and routes to a world in which every rank is a unit. Links are those of the topology that are used, with
 // the capacities that perturbation.link leaves them. INVALID_ARGUMENT where that names a device or link that does not
 // exist.

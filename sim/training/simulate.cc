@@ -195,6 +195,7 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
   ABSL_RETURN_IF_ERROR(collectives.status());
   if (plan.shares_links()) {
     ABSL_ASSIGN_OR_RETURN(topology::Topology topology, topology::Topology::Build(plan.run.cluster()));
+    ABSL_ASSIGN_OR_RETURN(topology, WithoutDeadLinks(std::move(topology), plan.run.perturbation()));
     const auto kept = std::make_shared<const topology::Topology>(std::move(topology));
     ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(*kept));
     ABSL_ASSIGN_OR_RETURN(priced->warnings, ShareLinks(plan, routes, &priced->built));

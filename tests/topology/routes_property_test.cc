@@ -123,6 +123,8 @@ template <typename Admits>
 std::vector<Cost> Dijkstra(const Topology& topology, DeviceId from, const Admits& admits) {
   PlainGraph graph(At(topology.devices()));
   for (LinkId id = 0; id < topology.links(); ++id) {
+    const auto living = topology.LinksFrom(topology.link(id).from);
+    if (std::find(living.begin(), living.end(), id) == living.end()) continue;
     const Link link = topology.link(id);
     if (!admits(link)) continue;
     boost::add_edge(At(link.from), At(link.to), {{IsNetwork(link.kind) ? 1 : 0, link.latency.count(), 1}}, graph);
@@ -214,11 +216,8 @@ void ExpectMinimal(const Topology& topology, DeviceId from, DeviceId to, const R
 
 int Cases() { return std::getenv("ORRERY_SANITIZER") != nullptr ? 20 : 300; }
 
-void CheckCluster(const v1::Cluster& cluster, std::uint64_t seed) {
-  SCOPED_TRACE(cluster.ShortDebugString());
-  const absl::StatusOr<Topology> topology = Topology::Build(cluster);
-  ASSERT_TRUE(topology.ok()) << topology.status();
-  for (const bool pxn : {true, false}) {
+void CheckRoutes(const Topology* topology, std::uint64_t seed, const std::vector<bool>& pxn_or_not) {
+  for (const bool pxn : pxn_or_not) {
     const absl::StatusOr<Routes> routes = Routes::Build(*topology, {.pxn = pxn});
     ASSERT_TRUE(routes.ok());
     Draws draws(HashCombine(seed, 3));
@@ -238,6 +237,43 @@ void CheckCluster(const v1::Cluster& cluster, std::uint64_t seed) {
       EXPECT_TRUE(spreads || route.denominator == 1);
     }
   }
+}
+
+void CheckCluster(const v1::Cluster& cluster, std::uint64_t seed) {
+  SCOPED_TRACE(cluster.ShortDebugString());
+  const absl::StatusOr<Topology> topology = Topology::Build(cluster);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  CheckRoutes(&*topology, seed, {true, false});
+}
+
+// A few dead cables of the network, as long as all GPUs still reach each other.
+TEST(RoutesPropertyTest, DeadLinks) {
+  int damaged = 0;
+  for (int seed = 0; seed < Cases() && !testing::Test::HasFailure(); ++seed) {
+    const v1::Cluster cluster = DrawCluster(static_cast<std::uint64_t>(seed));
+    SCOPED_TRACE(cluster.ShortDebugString());
+    const absl::StatusOr<Topology> whole = Topology::Build(cluster);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    std::vector<LinkId> network;
+    for (LinkId id = 0; id < whole->links(); ++id) {
+      if (IsNetwork(whole->link(id).kind)) network.push_back(id);
+    }
+    if (network.empty()) continue;
+    Draws draws(HashCombine(static_cast<std::uint64_t>(seed), 4));
+    std::vector<LinkId> dead;
+    for (int i = 0; i < 3; ++i) dead.push_back(network[At(draws.Below(static_cast<std::int64_t>(network.size())))]);
+    const absl::StatusOr<Topology> left = whole->Without(dead);
+    if (!left.ok()) continue;
+    ++damaged;
+    for (const LinkId link : dead) {
+      for (const LinkId direction : {link, Opposite(link)}) {
+        const auto links = left->LinksFrom(left->link(direction).from);
+        EXPECT_EQ(std::count(links.begin(), links.end(), direction), 0);
+      }
+    }
+    CheckRoutes(&*left, static_cast<std::uint64_t>(seed), {true});
+  }
+  EXPECT_GT(damaged, Cases() / 3);
 }
 
 TEST(RoutesPropertyTest, GeneratedClusters) {

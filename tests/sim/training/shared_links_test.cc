@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +130,44 @@ TEST(SharedLinksTest, ASlowLinkCostsTime) {
   EXPECT_EQ(with("{device: \"node0/nic0\" to: \"leaf0\" capacity: 0.5}"), half);
 }
 
+// Four nodes of eight GPUs and NICs, one ring on each rail: every NIC sends the same. Without its NIC a GPU has its
+// bytes go over another one of the node, which then carries twice as much.
+TEST(SharedLinksTest, WhatUsedADeadLinkGoesAroundIt) {
+  const auto with = [&](const std::string& link, const std::string& fold) {
+    std::vector<std::string> overrides = {"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4",
+                                          "simulation.fold=" + fold};
+    if (!link.empty()) overrides.push_back("perturbation.link=" + link);
+    return Report(Flow(overrides));
+  };
+  // Of lines, each of which stands for links that carry the same.
+  const auto sent_by_nics = [](const Result& result) {
+    std::set<std::int64_t> bytes;
+    for (const LinkReport& link : result.links->links) {
+      if (link.from.find("/nic") != std::string::npos && link.to.find("leaf") == 0)
+        bytes.insert(std::llround(link.bytes));
+    }
+    return bytes;
+  };
+  const Result whole = with("", "ON");
+  ASSERT_EQ(sent_by_nics(whole).size(), 1);
+  const auto once = static_cast<double>(*sent_by_nics(whole).begin());
+  for (const std::string device : {"node1/nic3", "rail3"}) {
+    SCOPED_TRACE(device);
+    const Result dead = with("{device: \"" + device + "\" capacity: 0}", "ON");
+    for (const LinkReport& link : dead.links->links) {
+      EXPECT_EQ(link.from.find(device == "rail3" ? "/nic3" : device), std::string::npos) << link.from;
+    }
+    const std::set<std::int64_t> sent = sent_by_nics(dead);
+    EXPECT_EQ(sent.size(), 2);
+    EXPECT_NEAR(static_cast<double>(*sent.begin()), once, 0.01 * once);
+    EXPECT_NEAR(static_cast<double>(*sent.rbegin()), 2 * once, 0.01 * once);
+    EXPECT_GT(dead.iteration_time, whole.iteration_time);
+    const Result unfolded = with("{device: \"" + device + "\" capacity: 0}", "OFF");
+    ExpectSameTimes(dead, unfolded);
+    EXPECT_EQ(dead.timeline_hash, unfolded.timeline_hash);
+  }
+}
+
 TEST(SharedLinksTest, SlowLinksThatNobodyUsesAreWarnedOf) {
   const Result result = Report(Flow({"parallelism.tp=8", "parallelism.pp=1", "parallelism.dp=4",
                                      "perturbation.link={device: \"node9/nic0\" capacity: 0.5}"}));
@@ -138,6 +179,9 @@ TEST(SharedLinksTest, Refusals) {
     return std::string(Simulate(Flow(overrides)).status().message());
   };
   EXPECT_THAT(error({"perturbation.link={device: \"leaf7777\" capacity: 0.5}"}), HasSubstr("perturbation.link: "));
+  EXPECT_THAT(error({"perturbation.link={device: \"node0/gpu1\" capacity: 0}"}),
+              HasSubstr("perturbation.link: without the dead links "));
+  EXPECT_THAT(error({"perturbation.link={device: \"rail8\" capacity: 0}"}), HasSubstr("found rail8; allowed: "));
   EXPECT_THAT(error({"perturbation.link={device: \"node0/nic0\" to: \"node1/nic0\" capacity: 0.5}"}),
               HasSubstr("found no link between node0/nic0 and node1/nic0"));
 }
