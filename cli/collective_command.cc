@@ -91,9 +91,7 @@ class Pricer {
     nccl::ModelOptions options;
     options.sharp = arguments.sharp;
     options.channels = {.min = arguments.channels, .max = arguments.channels};
-    // Above a leaf there is what the graph has, where that is what is shared.
-    nccl::Communicator comm = setup.communicator;
-    if (arguments.network == "flow") comm.oversubscription = 1;
+    const nccl::Communicator& comm = setup.communicator;
     if (IsHierarchical(arguments)) {
       if (pricer->operation_ != nccl::Operation::kAllToAll || !arguments.protocol.empty() || arguments.sharp) {
         return absl::InvalidArgumentError(
@@ -232,8 +230,10 @@ absl::StatusOr<CollectiveSetup> SetUp(const CollectiveArguments& arguments) {
     return absl::InvalidArgumentError(absl::StrCat("--nodes: ", nodes, " nodes; allowed: up to the ", cluster.nodes(),
                                                    " of ", arguments.cluster.name));
   }
+  // Where links are shared on the graph, prices are those of a group alone.
+  const nccl::Twins twins = arguments.network == "flow" ? nccl::Twins::kIdle : nccl::Twins::kActive;
   ABSL_ASSIGN_OR_RETURN(const nccl::Communicator comm,
-                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, ranks, nodes)));
+                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, ranks, nodes), twins));
   ABSL_ASSIGN_OR_RETURN(nccl::Library library, nccl::Library::Load(LoadOptionsOf(arguments.cluster.spec_path, {})));
   CollectiveSetup setup{.cluster = std::move(loaded), .library = std::move(library), .communicator = comm};
   ABSL_ASSIGN_OR_RETURN(setup.times, setup.library.Times(comm.compute_capability));

@@ -365,10 +365,6 @@ class Checker {
       Fail({"simulation.engine", "simulation.overlap"},
            "the worklist knows no rates that change; allowed with overlap DYNAMIC: engine EVENT_QUEUE");
     }
-    if (Good({"cluster.accelerator"}) && !run_.cluster().accelerator().has_compute_capability()) {
-      Fail({"cluster.accelerator.compute_capability", "simulation.overlap", "cluster.accelerator"},
-           "is missing, and NCCL's channels go by it; allowed with overlap DYNAMIC: 10 to 990");
-    }
     const auto& rules = run_.software().overlap_rules();
     for (int i = 0; i < rules.size() && simulation.network() == v1::FLOW; ++i) {
       if (rules[i].communication_factor() <= 1) continue;

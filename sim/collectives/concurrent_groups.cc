@@ -57,7 +57,7 @@ engine::World WorldOf(const std::vector<Phase>& phases, std::size_t groups, std:
   for (const Phase& phase : phases) {
     engine::Op op;
     op.kind = engine::OpKind::kCollective;
-    op.pattern = static_cast<std::uint8_t>(program.ops.size());
+    op.pattern = static_cast<std::uint16_t>(program.ops.size());
     op.use = static_cast<std::int32_t>(program.ops.size());
     op.duration = phase.fixed + phase.progress;
     program.ops.push_back(op);

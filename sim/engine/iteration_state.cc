@@ -58,6 +58,7 @@ void IterationState::Reset(const WorldLayout& layout) {
   tasks = 0;
   reports.clear();
   transfers.clear();
+  segment_ends.clear();
 }
 
 }  // namespace orrery::engine
