@@ -45,8 +45,8 @@ struct ReplayOptions {
   bool stop_when_periodic = true;
   // Units whose operations in the window are returned.
   std::vector<std::int32_t> traced_units;
-  // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, as it
-  // alone evaluates loads, and does not stop early then. It must be fresh, and outlive the replay; no load may slow
+  // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, as
+  // it alone evaluates loads, and does not stop early then. It must be fresh, and outlive the replay; no load may slow
   // transfers.
   Transfers* transfers = nullptr;
   // Replays every iteration to its end. Off, what lies behind the window may be left out: for who asks `transfers`

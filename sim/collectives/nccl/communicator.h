@@ -45,8 +45,8 @@ struct Communicator {
 
 // Who else sends at the same time.
 enum class Twins : std::uint8_t {
-  // The other groups of the kind, all GPUs of the cluster together: a group has its share of the NICs and of the ways up
-  // from a leaf.
+  // The other groups of the kind, all GPUs of the cluster together: a group has its share of the NICs and of the ways
+  // up from a leaf.
   kActive,
   // Nobody: sharing is worked out elsewhere.
   kIdle,

@@ -8,8 +8,9 @@
 //             y^4)^(1/4), because channels of one link do not wait for each other,
 //               x = latency + c / channel_bandwidth              each channel by itself: one multiprocessor
 //               y = C c / capacity                               all channels on the narrowest link they share
-//             latency: nvlink_step; across nodes the mean over the ring's hops, N of n being net_step. Wires count where
-//             they are longer than that. Whatever crosses leaves does so over further switches, whose latency is added.
+//             latency: nvlink_step; across nodes the mean over the ring's hops, N of n being net_step. Wires count
+//             where they are longer than that. Whatever crosses leaves does so over further switches, whose latency is
+//             added.
 //
 //   Ring, Simple   a loop moves C n c bytes in `steps` steps (tuner.h) and the next begins when it has ended; c is a
 //                  buffer's chunk (2 MiB), less in the last loop:   sum over loops of steps x step(c)
