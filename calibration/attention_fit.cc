@@ -17,6 +17,7 @@
 #include "base/math.h"
 #include "base/random.h"
 #include "calibration/measured.h"
+#include "calibration/rounding.h"
 #include "sim/kernels/attention.h"
 
 namespace orrery::calibration {
@@ -181,15 +182,6 @@ v1::AttentionProfile Search(const v1::Accelerator& accelerator, const Rows& rows
     best = here;
   }
   return best;
-}
-
-// Three significant digits: more would be noise, and a profile is for reading.
-double Rounded(double value) {
-  if (value == 0) return 0;
-  double scale = 1;
-  for (double size = std::fabs(value); size < 100; size *= 10) scale *= 10;
-  for (double size = std::fabs(value); size >= 1000; size /= 10) scale /= 10;
-  return std::round(value * scale) / scale;
 }
 
 void RoundAll(const Coordinates& coordinates, v1::AttentionProfile* profile) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -139,6 +140,23 @@ class Search {
   double best_ = 0;
 };
 
+constexpr char kSeeHead[] = "see the head of the file";
+
+// The head that the source of a constant speaks of is the base's.
+void NameKept(const std::string& base, v1::NcclTimes* times) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  const google::protobuf::Reflection* const reflection = times->GetReflection();
+  reflection->ListFields(*times, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    if (field->message_type() != v1::Constant::descriptor()) continue;
+    auto* constant = static_cast<v1::Constant*>(reflection->MutableMessage(times, field));
+    std::string source = constant->source();
+    if (!source.ends_with(kSeeHead)) continue;
+    source.resize(source.size() - std::string_view(kSeeHead).size());
+    constant->set_source(absl::StrCat(source, "see preset ", base, ", from which it is kept"));
+  }
+}
+
 }  // namespace
 
 bool IsHeldOut(const MeasuredCollective& row) { return HeldOut(row.split); }
@@ -157,12 +175,12 @@ absl::StatusOr<CollectiveFit> FitCollectives(const v1::NcclTimes& base, const st
   }
   CollectiveFit fit;
   fit.times = base;
+  NameKept(base.name(), &fit.times);
   if (!seen.empty()) {
-    Search search(base, seen);
+    Search search(fit.times, seen);
     fit.times = search.Run();
     fit.constants = search.Determine();
-    const std::string source =
-        absl::StrCat("fitted on ", seen.size(), " measured collectives: see the head of the file");
+    const std::string source = absl::StrCat("fitted on ", seen.size(), " measured collectives: ", kSeeHead);
     for (const Parameter& parameter : search.responding()) (fit.times.*parameter.constant)()->set_source(source);
   }
   std::vector<double> fitted, held_out;

@@ -11,6 +11,7 @@
 #include "base/text_table.h"
 #include "calibration/measured.h"
 #include "calibration/profile_file.h"
+#include "sim/collectives/node_links.h"
 
 namespace orrery::calibration {
 namespace {
@@ -64,9 +65,7 @@ absl::StatusOr<CollectiveImport> ImportCollectiveTable(const CsvTable& table, co
       continue;
     }
     if (!measured.ok()) return measured.status();
-    ABSL_ASSIGN_OR_RETURN(const v1::NcclTimes* const own,
-                          record.library().Times(measured->communicator.compute_capability));
-    if (own->compute_capability() == times.compute_capability()) rows.push_back(*std::move(measured));
+    if (measured->times->compute_capability() == times.compute_capability()) rows.push_back(*std::move(measured));
   }
   if (rows.empty()) {
     return absl::NotFoundError(absl::StrCat(table.name(), ": no row of the GPUs that ", base, " serves"));
@@ -113,11 +112,11 @@ absl::StatusOr<CollectiveImport> ImportNcclTests(const NcclTestsLog& log, std::s
   const std::int64_t domains = (log.ranks + cluster.node().gpus() - 1) / cluster.node().gpus();
   const std::int64_t nodes = cluster.node().hosts() > 1 ? domains : std::max<std::int64_t>(1, log.hosts);
   ABSL_ASSIGN_OR_RETURN(row.communicator,
-                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, log.ranks, nodes)));
-  ABSL_ASSIGN_OR_RETURN(const v1::NcclTimes* const own, record.library().Times(row.communicator.compute_capability));
-  if (own->compute_capability() != times.compute_capability()) {
+                        collectives::CommunicatorOn(cluster, nccl::EvenPlacement(cluster, log.ranks, nodes)));
+  const v1::NcclTimes& own = cluster.accelerator().nccl_times();
+  if (own.compute_capability() != times.compute_capability()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--base ", given.base, ": of other GPUs than ", given.cluster, " has; allowed: ", own->name()));
+        absl::StrCat("--base ", given.base, ": of other GPUs than ", given.cluster, " has; allowed: ", own.name()));
   }
   ABSL_ASSIGN_OR_RETURN(row.version, record.library().Version(version));
   row.ranks = log.ranks;

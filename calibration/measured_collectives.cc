@@ -4,12 +4,15 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "calibration/measured.h"
 #include "google/protobuf/text_format.h"
+#include "sim/collectives/node_links.h"
 
 namespace orrery::calibration {
 namespace {
@@ -36,25 +39,40 @@ absl::StatusOr<v1::CollectiveRecord> LoadSystems(const std::vector<std::string>&
   return absl::NotFoundError(absl::StrCat("no folder of the spec path has ", kFile));
 }
 
-// The number behind NAME= in free text; 0 where there is none.
-std::int64_t Setting(std::string_view text, std::string_view name) {
-  const std::size_t at = text.find(name);
+// MIN_CTAS= in free text; 0 where there is none.
+absl::StatusOr<std::int64_t> LeastChannels(std::string_view network) {
+  constexpr std::string_view kName = "MIN_CTAS=";
+  constexpr std::int64_t kMost = 64;
+  const std::size_t at = network.find(kName);
   if (at == std::string_view::npos) return 0;
+  std::string_view text = network.substr(at + kName.size());
+  text = text.substr(0, text.find_first_of(" ,;)"));
   std::int64_t value = 0;
-  std::from_chars(text.data() + at + name.size(), text.data() + text.size(), value);
-  return value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= kMost) return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("network: MIN_CTAS=", std::string(text), "; allowed: a whole number from 1 to ", kMost));
 }
 
-// The protocol that a source says it forced: "forced Ring/Simple". Unspecified where it says nothing of the kind.
-absl::StatusOr<v1::NcclProtocol> ForcedProtocol(std::string_view source) {
+// What `algorithm`, a cell, and `source` say was forced: "forced Ring/Simple" in the latter names both.
+absl::StatusOr<nccl::Variant> Forced(std::string_view algorithm, std::string_view source) {
   constexpr std::string_view kForced = "forced ";
+  nccl::Variant forced;
+  ABSL_ASSIGN_OR_RETURN(forced.algorithm, nccl::AlgorithmOf(algorithm));
   const std::size_t at = source.find(kForced);
-  if (at == std::string_view::npos) return v1::NCCL_PROTOCOL_UNSPECIFIED;
+  if (at == std::string_view::npos) return forced;
   const std::string_view what = source.substr(at + kForced.size());
   const std::string_view pair = what.substr(0, what.find_first_of(" )"));
   const std::size_t slash = pair.find('/');
-  if (slash == std::string_view::npos) return v1::NCCL_PROTOCOL_UNSPECIFIED;
-  return nccl::ProtocolOfName(pair.substr(slash + 1));
+  if (slash == std::string_view::npos) return forced;
+  ABSL_ASSIGN_OR_RETURN(const v1::NcclAlgorithm said, nccl::AlgorithmOf(pair.substr(0, slash)));
+  ABSL_ASSIGN_OR_RETURN(forced.protocol, nccl::ProtocolOfName(pair.substr(slash + 1)));
+  if (!algorithm.empty() && said != forced.algorithm) {
+    return absl::InvalidArgumentError(absl::StrCat("algorithm: ", std::string(algorithm), ", and source says forced ",
+                                                   std::string(pair), "; allowed: the same"));
+  }
+  forced.algorithm = said;
+  return forced;
 }
 
 // A tuning that changes what the library does beyond its choice, or the network under it.
@@ -98,6 +116,14 @@ absl::StatusOr<CollectiveRecord> CollectiveRecord::Load(const spec::LoadOptions&
   return record;
 }
 
+std::vector<std::string> CollectiveRecord::KnownHardware() const {
+  std::set<std::string> names;
+  for (const v1::CollectiveSystem& system : record_.system()) {
+    names.insert(system.hardware().begin(), system.hardware().end());
+  }
+  return {names.begin(), names.end()};
+}
+
 const v1::CollectiveSystem* CollectiveRecord::SystemOf(std::string_view hardware, std::string_view network) const {
   const v1::CollectiveSystem* best = nullptr;
   std::size_t longest = 0;
@@ -131,7 +157,10 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   ABSL_ASSIGN_OR_RETURN(measured.ranks, PositiveInteger(table, row, "gpus", kMostRanks));
   ABSL_ASSIGN_OR_RETURN(std::int64_t nodes, PositiveInteger(table, row, "nodes", kMostRanks));
   const v1::CollectiveSystem* const system = SystemOf(measured.hardware, cell("network"));
-  if (system == nullptr) return absl::UnimplementedError(absl::StrCat("hardware ", measured.hardware));
+  if (system == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("hardware ", measured.hardware, " (known: ", absl::StrJoin(KnownHardware(), ", "), ")"));
+  }
   const absl::StatusOr<nccl::Operation> operation = nccl::OperationOf(cell("collective"));
   if (!operation.ok()) return absl::UnimplementedError(operation.status().message());
   measured.operation = *operation;
@@ -145,6 +174,7 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   }
 
   v1::Cluster cluster = clusters_.at(system->cluster());
+  measured.times = &clusters_.at(system->cluster()).accelerator().nccl_times();
   measured.assumptions.push_back(absl::StrCat("cluster = ", system->cluster()));
   if (system->nics() > 0) cluster.mutable_node()->set_nics(system->nics());
   if (system->nic_bandwidth() > 0) cluster.mutable_node()->mutable_nic()->set_bandwidth(system->nic_bandwidth());
@@ -154,7 +184,7 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
                                                    nodes, " nodes; allowed: 1 to ", cluster.node().gpus(), " a node"));
   }
   ABSL_ASSIGN_OR_RETURN(measured.communicator,
-                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, measured.ranks, nodes)));
+                        collectives::CommunicatorOn(cluster, nccl::EvenPlacement(cluster, measured.ranks, nodes)));
 
   std::string version(cell("nccl_version"));
   if (version.empty() || version == kUnstated) {
@@ -162,12 +192,9 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
     measured.assumptions.push_back(absl::StrCat("nccl_version = ", version));
   }
   ABSL_ASSIGN_OR_RETURN(measured.version, library_->Version(version));
-  ABSL_ASSIGN_OR_RETURN(measured.options.forced.algorithm, nccl::AlgorithmOf(cell("algorithm")));
-  if (measured.options.forced.algorithm != v1::NCCL_ALGORITHM_UNSPECIFIED) {
-    ABSL_ASSIGN_OR_RETURN(measured.options.forced.protocol, ForcedProtocol(cell("source")));
-  }
+  ABSL_ASSIGN_OR_RETURN(measured.options.forced, Forced(cell("algorithm"), cell("source")));
   measured.options.sharp = cell("tuning") == "sharp";
-  measured.options.channels.min = Setting(cell("network"), "MIN_CTAS=");
+  ABSL_ASSIGN_OR_RETURN(measured.options.channels.min, LeastChannels(cell("network")));
   const std::string_view harness = cell("harness");
   if (harness == "python") {
     measured.host_seconds = record_.python_overhead();

@@ -32,6 +32,7 @@ struct MeasuredCollective {
   std::int64_t ranks = 1;
   collectives::nccl::Communicator communicator;
   const v1::NcclVersion* version = nullptr;
+  const v1::NcclTimes* times = nullptr;  // of the cluster's accelerator
   collectives::nccl::ModelOptions options;
   std::string split;                     // what is held out of fits together
   std::string use;                       // fit, check, shape
@@ -43,7 +44,8 @@ class CollectiveRecord {
  public:
   static absl::StatusOr<CollectiveRecord> Load(const spec::LoadOptions& options);
 
-  // UNIMPLEMENTED names what cannot be modelled; INVALID_ARGUMENT a cell that is no measurement.
+  // UNIMPLEMENTED names what cannot be modelled; INVALID_ARGUMENT a cell that is no measurement. The record must
+  // outlive what it returns.
   absl::StatusOr<MeasuredCollective> Read(const CsvTable& table, const CsvRow& row) const;
 
   const collectives::nccl::Library& library() const { return *library_; }
@@ -51,6 +53,8 @@ class CollectiveRecord {
   double IssuePerGpu() const { return record_.issue_per_gpu(); }
 
  private:
+  // How names of hardware may begin, in order.
+  std::vector<std::string> KnownHardware() const;
   const v1::CollectiveSystem* SystemOf(std::string_view hardware, std::string_view network) const;
 
   std::unique_ptr<collectives::nccl::Library> library_;

@@ -68,8 +68,33 @@ class Reader {
 
   const std::string& error() const { return error_; }
 
+  // What is wrong with the list of ranks; empty: nothing, or there is none.
+  std::string ProblemOfRanks() const {
+    if (ranks_.empty()) return "";
+    const std::int64_t last = ranks_.rbegin()->first;
+    if (last + 1 != static_cast<std::int64_t>(ranks_.size())) {
+      std::int64_t missing = 0;
+      while (ranks_.contains(missing)) ++missing;
+      return absl::StrCat("ranks up to ", last, " are listed, and rank ", missing,
+                          " is not; allowed: a line for every rank");
+    }
+    for (const auto& [rank, listed] : ranks_) {
+      if (listed.times == ranks_.begin()->second.times) continue;
+      return absl::StrCat("rank ", rank, " is listed ", listed.times, " times, rank 0 ", ranks_.begin()->second.times,
+                          "; allowed: every rank as often");
+    }
+    if ((last + 1) % log_.gpus_per_process != 0) {
+      return absl::StrCat(last + 1, " ranks are listed, and a process has ", log_.gpus_per_process,
+                          " (nThread x nGpus); allowed: a line for every rank of every process");
+    }
+    return "";
+  }
+
   NcclTestsLog Finish() {
-    log_.hosts = static_cast<std::int64_t>(hosts_.size());
+    std::set<std::string> hosts;
+    for (const auto& [rank, listed] : ranks_) hosts.insert(listed.host);
+    log_.hosts = static_cast<std::int64_t>(hosts.size());
+    log_.ranks = static_cast<std::int64_t>(ranks_.size());
     return std::move(log_);
   }
 
@@ -127,11 +152,15 @@ class Reader {
     if (threads.has_value() && gpus.has_value()) log_.gpus_per_process = std::max<std::int64_t>(1, *threads * *gpus);
     const std::string_view rank = Behind(line, "Rank ");
     if (!rank.empty() && line.find(" Pid ") != std::string_view::npos) {
-      if (const auto found_rank = Parse<std::int64_t>(Text(rank)); found_rank.has_value()) {
-        log_.ranks = std::max(log_.ranks, *found_rank + 1);
-        hosts_.insert(std::string(Behind(line, " on ")));
-      }
+      const auto found = Parse<std::int32_t>(Text(rank));
+      if (found.has_value() && *found >= 0) Rank(*found, std::string(Behind(line, " on ")), number);
     }
+  }
+
+  void Rank(std::int64_t rank, const std::string& host, int number) {
+    Listed& listed = ranks_.try_emplace(rank, Listed{host}).first->second;
+    ++listed.times;
+    if (listed.host != host) Several(number, absl::StrCat("rank ", rank, " on ", host), "host " + listed.host);
   }
 
   // What is wrong with the row; empty: nothing, and it is kept.
@@ -185,8 +214,13 @@ class Reader {
 
   static absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
 
+  struct Listed {
+    std::string host;
+    int times = 0;
+  };
+
   NcclTestsLog log_;
-  std::set<std::string> hosts_;
+  std::map<std::int64_t, Listed> ranks_;
   std::map<std::int64_t, std::size_t> lines_;  // by size: the first row
   std::string error_;
   bool in_table_ = false;  // a heading was met
@@ -207,8 +241,8 @@ absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::strin
     reader.Line(text.substr(0, end), ++number);
     text.remove_prefix(std::min(text.size(), end + 1));
   }
-  if (!reader.error().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": ", reader.error()));
+  for (const std::string& error : {reader.error(), reader.ProblemOfRanks()}) {
+    if (!error.empty()) return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": ", error));
   }
   NcclTestsLog log = reader.Finish();
   if (!log.rows.empty()) return log;

@@ -8,6 +8,8 @@
 // Rows that are no measurement are left out, counted, and named by line: cut off, with other columns (output of several
 // processes in one line), not numbers, not positive, with an algbw that is not size over time, with wrong values, or
 // printed twice. A size that was measured again stays.
+//
+// Ranks are listed from 0, each as often as the others and on one host, and there are as many as whole processes have.
 #ifndef ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
 #define ORRERY_CALIBRATION_NCCL_TESTS_LOG_H_
 
@@ -45,8 +47,8 @@ struct NcclTestsLog {
 // "good": no row is damaged; "fair": up to a tenth; "poor": more.
 std::string GradeOf(const NcclTestsLog& log);
 
-// INVALID_ARGUMENT where no row is left, with the first problem, if any, and where the log is of several programs or
-// versions of the library.
+// INVALID_ARGUMENT where no row is left, with the first problem, if any, where the log is of several programs or
+// versions of the library, and where the list of its ranks has gaps.
 absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::string_view name);
 
 }  // namespace orrery::calibration

@@ -8,8 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "calibration/collective_import.h"
+#include "calibration/import.h"
 #include "cli/environment.h"
 #include "cli/output.h"
 
@@ -85,6 +87,21 @@ absl::Status CheckOptions(const CalibrateImportArguments& arguments) {
   return CheckNotRead("--output", arguments.output, {arguments.collectives_csv, arguments.nccl_tests});
 }
 
+// Says of either part of the rows whether constants cannot bring it near what was measured.
+bool FitsBadly(const calibration::CollectiveFit& fit) {
+  bool badly = false;
+  const auto judge = [&](const char* rows, const ErrorSummary& error) {
+    if (error.rows == 0 || error.median <= calibration::kWorstMedian) return;
+    Warn(absl::StrCat("collectives: median error of the ", rows, " rows ", FormatPercent(error.median),
+                      "; allowed: up to ", FormatPercent(calibration::kWorstMedian),
+                      ". Another cluster or collective was measured, or something else ran beside it"));
+    badly = true;
+  };
+  judge("fitted", fit.fitted);
+  judge("held-out", fit.held_out);
+  return badly;
+}
+
 }  // namespace
 
 std::vector<std::string> LogOptions(const CalibrateImportArguments& arguments) {
@@ -97,19 +114,21 @@ std::vector<std::string> LogOptions(const CalibrateImportArguments& arguments) {
 
 absl::StatusOr<bool> ImportCollectives(const CalibrateImportArguments& arguments) {
   ABSL_RETURN_IF_ERROR(CheckOptions(arguments));
-  ABSL_ASSIGN_OR_RETURN(const calibration::CollectiveImport import, Import(arguments));
+  ABSL_ASSIGN_OR_RETURN(calibration::CollectiveImport import, Import(arguments));
+  if (!arguments.output.empty()) {
+    import.fit.times.set_name(std::filesystem::path(arguments.output).stem().string());
+  }
   if (import.foreign_version) Warn(import.assumptions.front());
   if (import.damaged > 0) {
-    Warn(absl::StrCat(arguments.nccl_tests, ": ", import.damaged,
-                      " rows are damaged and left out; the first: ", import.problems.front()));
+    Warn(absl::StrCat(arguments.nccl_tests, ": ", import.damaged, import.damaged == 1 ? " row is" : " rows are",
+                      " damaged and left out; the first: ", import.problems.front()));
   }
   if (!arguments.output.empty()) {
     ABSL_RETURN_IF_ERROR(Write(calibration::ImportedTimesText(import, CommandOf(arguments)), arguments.output));
   }
   ABSL_RETURN_IF_ERROR(Write(
       arguments.json ? calibration::CollectiveImportJson(import) : calibration::CollectiveImportText(import), ""));
-  constexpr double kWorstMedian = 0.3;
-  return import.fit.fitted.median <= kWorstMedian;
+  return !FitsBadly(import.fit);
 }
 
 }  // namespace orrery::cli

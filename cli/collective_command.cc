@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/suggest.h"
 #include "cli/collective_setup.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
@@ -21,6 +22,7 @@
 #include "sim/collectives/concurrent_groups.h"
 #include "sim/collectives/nccl/hierarchical.h"
 #include "sim/collectives/nccl/model.h"
+#include "sim/collectives/node_links.h"
 #include "topology/routes.h"
 
 namespace orrery::cli {
@@ -72,6 +74,15 @@ absl::Status CheckOptions(const CollectiveArguments& arguments) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<nccl::Operation> OperationOf(const std::string& name) {
+  absl::StatusOr<nccl::Operation> operation = nccl::OperationOf(name);
+  if (operation.ok()) return operation;
+  std::vector<std::string> names = nccl::OperationNames();
+  for (const char* of_experts : kExpertExchanges) names.emplace_back(of_experts);
+  return absl::InvalidArgumentError(
+      absl::StrCat("collective \"", name, "\"; allowed: ", absl::StrJoin(names, ", "), DidYouMean(name, names)));
+}
+
 bool IsHierarchical(const CollectiveArguments& arguments) {
   return absl::AsciiStrToLower(arguments.algorithm) == "hierarchical";
 }
@@ -87,7 +98,7 @@ class Pricer {
   static absl::StatusOr<std::unique_ptr<Pricer>> Make(const CollectiveArguments& arguments,
                                                       const CollectiveSetup& setup) {
     auto pricer = std::make_unique<Pricer>();
-    ABSL_ASSIGN_OR_RETURN(pricer->operation_, nccl::OperationOf(arguments.collective));
+    ABSL_ASSIGN_OR_RETURN(pricer->operation_, OperationOf(arguments.collective));
     nccl::ModelOptions options;
     options.sharp = arguments.sharp;
     options.channels = {.min = arguments.channels, .max = arguments.channels};
@@ -98,12 +109,12 @@ class Pricer {
             "--algorithm Hierarchical: allowed for alltoall, without --protocol and --sharp");
       }
       pricer->hierarchical_ =
-          std::make_unique<nccl::HierarchicalAllToAll>(comm, *setup.version, *setup.times, options.channels);
+          std::make_unique<nccl::HierarchicalAllToAll>(comm, *setup.version, setup.times(), options.channels);
       return pricer;
     }
     ABSL_ASSIGN_OR_RETURN(options.forced.algorithm, nccl::AlgorithmOf(arguments.algorithm));
     ABSL_ASSIGN_OR_RETURN(options.forced.protocol, nccl::ProtocolOfName(arguments.protocol));
-    pricer->model_ = std::make_unique<nccl::Model>(comm, *setup.version, *setup.times, options);
+    pricer->model_ = std::make_unique<nccl::Model>(comm, *setup.version, setup.times(), options);
     return pricer;
   }
 
@@ -117,16 +128,24 @@ class Pricer {
 
   absl::StatusOr<std::vector<collectives::Phase>> PhasesOf(std::int64_t bytes,
                                                            const collectives::RanksByNode& group) const {
-    using collectives::Pattern;
     if (hierarchical_ == nullptr) {
       ABSL_ASSIGN_OR_RETURN(const nccl::Price price, model_->PriceOf(operation_, bytes));
-      ABSL_ASSIGN_OR_RETURN(const collectives::Phase phase, collectives::PhaseOf(operation_, bytes, price, group));
-      return std::vector<collectives::Phase>{phase};
+      const absl::StatusOr<collectives::Phase> phase = collectives::PhaseOf(operation_, bytes, price, group);
+      if (absl::IsUnimplemented(phase.status())) {
+        return absl::UnimplementedError(
+            "--sharp, --network=flow: reductions in network switches are not modelled on shared links; allowed: one of "
+            "them");
+      }
+      if (!phase.ok()) return phase.status();
+      return std::vector<collectives::Phase>{*phase};
     }
     ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, hierarchical_->PriceOf(bytes));
-    const double moved = static_cast<double>(bytes);
-    return std::vector<collectives::Phase>{{Pattern::kInsideNodes, price.inside.fixed, price.inside.progress, moved},
-                                           {Pattern::kOnRails, price.between.fixed, price.between.progress, moved}};
+    const auto footprint = [&](const nccl::Price& phase) {
+      return collectives::Footprint{.operation = operation_, .variant = phase.variant, .bytes = bytes};
+    };
+    return std::vector<collectives::Phase>{
+        {footprint(price.inside), collectives::Among::kNode, price.inside.fixed, price.inside.progress},
+        {footprint(price.between), collectives::Among::kRail, price.between.fixed, price.between.progress}};
   }
 
  private:
@@ -145,12 +164,20 @@ absl::Status Share(const CollectiveArguments& arguments, const CollectiveSetup& 
                                                                          .nodes = sweep->nodes,
                                                                          .groups = arguments.groups,
                                                                          .node_stride = arguments.node_stride}));
+  // Groups are placed alike: the first stands for any of them.
+  collectives::ConcurrentGroups one(routes, {placed.front()});
   collectives::ConcurrentGroups groups(routes, std::move(placed));
   for (reports::CollectiveSweep::Row& row : sweep->rows) {
     ABSL_ASSIGN_OR_RETURN(const std::vector<collectives::Phase> phases,
                           pricer.PhasesOf(row.bytes, groups.groups().front()));
     ABSL_ASSIGN_OR_RETURN(const collectives::ConcurrentTimes times, groups.Run(phases));
-    row.shared = {.first = times.first, .last = times.last, .busiest = "-", .utilisation = times.utilisation};
+    Time alone = times.last;
+    if (arguments.groups > 1) {
+      ABSL_ASSIGN_OR_RETURN(const collectives::ConcurrentTimes of_one, one.Run(phases));
+      alone = of_one.last;
+    }
+    row.shared = {
+        .alone = alone, .first = times.first, .last = times.last, .busiest = "-", .utilisation = times.utilisation};
     if (!times.busiest.has_value()) continue;
     const topology::Link link = topology.link(*times.busiest);
     row.shared->busiest = absl::StrCat(topology.NameOf(link.from), " -> ", topology.NameOf(link.to));
@@ -163,7 +190,7 @@ absl::Status Share(const CollectiveArguments& arguments, const CollectiveSetup& 
 absl::StatusOr<std::string> Answer(const CollectiveArguments& arguments) {
   if (IsExpertExchange(arguments.collective)) return ExpertAnswer(arguments);
   ABSL_RETURN_IF_ERROR(CheckOptions(arguments));
-  ABSL_RETURN_IF_ERROR(nccl::OperationOf(arguments.collective).status());
+  ABSL_RETURN_IF_ERROR(OperationOf(arguments.collective).status());
   ABSL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes,
                         RangeOf("--sizes", arguments.sizes.value_or("8:16G:2"), kLargest, "1 byte to 1024 TiB"));
   ABSL_ASSIGN_OR_RETURN(const CollectiveSetup setup, SetUp(arguments));
@@ -171,7 +198,7 @@ absl::StatusOr<std::string> Answer(const CollectiveArguments& arguments) {
   reports::CollectiveSweep sweep;
   sweep.cluster = arguments.cluster.name;
   sweep.version = setup.version->name();
-  sweep.times = setup.times->name();
+  sweep.times = setup.times().name();
   sweep.operation = pricer->operation();
   sweep.ranks = setup.communicator.ranks;
   sweep.nodes = setup.communicator.nodes;
@@ -190,9 +217,9 @@ absl::StatusOr<std::string> Answer(const CollectiveArguments& arguments) {
 absl::StatusOr<std::vector<std::int64_t>> RangeOf(const std::string& option, const std::string& text,
                                                   std::int64_t largest, const std::string& allowed) {
   const auto wrong = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, ": \"", text, "\"; allowed: 8:16G:2 (from, to, factor), 8:1M:+8K (step) or 1M,4M; up to ",
-                     kMostSizes, " of ", allowed));
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, ": \"", text, "\"; allowed: 8:16G:2 (from, to, factor from 2 on), 8:1M:+8K (step) or 1M,4M, ",
+        "in whole numbers with K, M, G or T behind them; up to ", kMostSizes, " of ", allowed));
   };
   std::vector<std::int64_t> sizes;
   const std::vector<absl::string_view> range = absl::StrSplit(text, ':');
@@ -233,11 +260,10 @@ absl::StatusOr<CollectiveSetup> SetUp(const CollectiveArguments& arguments) {
   // Where links are shared on the graph, prices are those of a group alone.
   const nccl::Twins twins = arguments.network == "flow" ? nccl::Twins::kIdle : nccl::Twins::kActive;
   ABSL_ASSIGN_OR_RETURN(const nccl::Communicator comm,
-                        nccl::DescribeCommunicator(cluster, nccl::EvenPlacement(cluster, ranks, nodes), twins));
+                        collectives::CommunicatorOn(cluster, nccl::EvenPlacement(cluster, ranks, nodes), twins));
   ABSL_ASSIGN_OR_RETURN(nccl::Library library, nccl::Library::Load(LoadOptionsOf(arguments.cluster.spec_path, {})));
   CollectiveSetup setup{.cluster = std::move(loaded), .library = std::move(library), .communicator = comm};
-  ABSL_ASSIGN_OR_RETURN(setup.times, setup.library.Times(comm.compute_capability));
-  const std::string version = arguments.version.empty() ? setup.times->nccl_version() : arguments.version;
+  const std::string version = arguments.version.empty() ? setup.times().nccl_version() : arguments.version;
   ABSL_ASSIGN_OR_RETURN(setup.version, setup.library.Version(version));
   const std::string stand_in = setup.library.StandIn(version);
   if (!stand_in.empty()) setup.assumptions.push_back(stand_in);

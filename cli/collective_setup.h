@@ -19,8 +19,9 @@ struct CollectiveSetup {
   collectives::nccl::Library library;
   collectives::nccl::Communicator communicator;
   const v1::NcclVersion* version = nullptr;
-  const v1::NcclTimes* times = nullptr;
   std::vector<std::string> assumptions = {};
+
+  const v1::NcclTimes& times() const { return cluster.cluster.accelerator().nccl_times(); }
 };
 
 // Warns where the version lies outside of those that are listed.
@@ -32,6 +33,7 @@ absl::StatusOr<std::vector<std::int64_t>> RangeOf(const std::string& option, con
                                                   std::int64_t largest, const std::string& allowed);
 
 // `orrery collective expert_dispatch | expert_combine`.
+inline constexpr const char* kExpertExchanges[] = {"expert_dispatch", "expert_combine"};
 bool IsExpertExchange(const std::string& collective);
 absl::StatusOr<std::string> ExpertAnswer(const CollectiveArguments& arguments);
 

@@ -212,6 +212,7 @@ struct TopologyRouteArguments {
   std::string to;
   std::int64_t flow = 0;
   bool pxn = true;
+  std::vector<std::string> without;  // devices whose links are dead; "A,B": the links between them
   bool json = false;
   std::string output;
 };

@@ -8,6 +8,7 @@
 
 #include "sim/training/plan.h"
 #include "sim/training/run_schedule.h"
+#include "sim/training/slow_links.h"
 
 namespace orrery::cli {
 
@@ -15,6 +16,7 @@ spec::LoadOptions LoadOptionsOf(const std::vector<std::string>& spec_path, const
   spec::LoadOptions options{.spec_path = spec_path,
                             .overrides = overrides,
                             .check = training::ProblemsOf,
+                            .check_sound = training::LinkProblems,
                             .stages_per_rank = training::StagesPerRank};
   std::error_code error;
   const std::filesystem::path binary = std::filesystem::read_symlink("/proc/self/exe", error);

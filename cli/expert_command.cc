@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,9 @@ absl::Status CheckOptions(const CollectiveArguments& arguments) {
   if (!lacking.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(arguments.collective, ": required: ", absl::StrJoin(lacking, ", ")));
   }
+  if (std::isnan(arguments.imbalance)) {
+    return absl::InvalidArgumentError("--imbalance: found nan; allowed: 1 to 1e6");
+  }
   if (arguments.sizes.has_value()) wrong.push_back("--sizes");
   if (!arguments.algorithm.empty()) wrong.push_back("--algorithm");
   if (!arguments.protocol.empty()) wrong.push_back("--protocol");
@@ -75,15 +80,42 @@ absl::StatusOr<ExpertTime> OverNccl(const CollectiveArguments& arguments, const 
   ABSL_ASSIGN_OR_RETURN(const std::int64_t bytes, collectives::AllToAllBytes(exchange, ranks));
   Time time;
   if (arguments.transport == "hierarchical") {
-    const nccl::HierarchicalAllToAll model(setup.communicator, *setup.version, *setup.times, options.channels);
+    const nccl::HierarchicalAllToAll model(setup.communicator, *setup.version, setup.times(), options.channels);
     ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, model.PriceOf(bytes));
     time = price.total();
   } else {
-    const nccl::Model model(setup.communicator, *setup.version, *setup.times, options);
+    const nccl::Model model(setup.communicator, *setup.version, setup.times(), options);
     ABSL_ASSIGN_OR_RETURN(const nccl::Price price, model.PriceOf(nccl::Operation::kAllToAll, bytes));
     time = price.total();
   }
   return collectives::AllToAllTime(exchange, ranks, SecondsFromTime(time));
+}
+
+// What one GPU's links carry of an even exchange, no more than the most loaded one of its node allows.
+absl::StatusOr<ExpertRanks> RanksOf(const CollectiveArguments& arguments, const CollectiveSetup& setup) {
+  const nccl::Communicator& comm = setup.communicator;
+  const v1::Node& node = setup.cluster.cluster.node();
+  const std::int64_t pairs = node.gpus() * (node.gpus() - 1) / 2;
+  const bool joined = comm.nvswitch || comm.ranks_per_node == 1 || node.nvlink_pair_size() >= pairs;
+  if (!IsOfNccl(arguments.transport) && !joined) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport ", arguments.transport, ": its kernels write to GPUs of the node over NVLink, which ",
+                     arguments.cluster.name, " does not have between all of them; allowed: nccl, hierarchical"));
+  }
+  const double local = static_cast<double>(comm.ranks_per_node), nodes = static_cast<double>(comm.nodes);
+  ExpertRanks ranks{.ranks = comm.ranks,
+                    .ranks_per_node = comm.ranks_per_node,
+                    .nvlink = comm.nvlink_bandwidth,
+                    .nic = comm.NodeNetwork() * (1 / local),
+                    .leaving_leaf = comm.LeavingLeaf(),
+                    .uplink = comm.NodeUplinks() * (1 / local)};
+  if (const double seconds = comm.node_seconds.inside_nodes; seconds > 0) {
+    ranks.nvlink = std::min(ranks.nvlink, BytesPerSecond((local - 1) / local / seconds));
+  }
+  if (const double seconds = comm.node_seconds.on_rails; seconds > 0) {
+    ranks.nic = std::min(ranks.nic, BytesPerSecond((nodes - 1) / nodes / seconds));
+  }
+  return ranks;
 }
 
 absl::StatusOr<v1::ExpertTransport> TransportOf(const CollectiveArguments& arguments) {
@@ -112,7 +144,7 @@ absl::StatusOr<v1::ExpertTransport> TransportOf(const CollectiveArguments& argum
 }  // namespace
 
 bool IsExpertExchange(const std::string& collective) {
-  return collective == "expert_dispatch" || collective == "expert_combine";
+  return std::find(std::begin(kExpertExchanges), std::end(kExpertExchanges), collective) != std::end(kExpertExchanges);
 }
 
 absl::StatusOr<std::string> ExpertAnswer(const CollectiveArguments& given) {
@@ -126,11 +158,7 @@ absl::StatusOr<std::string> ExpertAnswer(const CollectiveArguments& given) {
   ABSL_ASSIGN_OR_RETURN(const v1::ExpertTransport transport, TransportOf(arguments));
   ABSL_ASSIGN_OR_RETURN(const CollectiveSetup setup, SetUp(arguments));
   const nccl::Communicator& comm = setup.communicator;
-  const double local = static_cast<double>(comm.ranks_per_node);
-  const ExpertRanks ranks{.ranks = comm.ranks,
-                          .ranks_per_node = comm.ranks_per_node,
-                          .nvlink = comm.nvlink_bandwidth,
-                          .nic = comm.NodeNetwork() * (1 / local)};
+  ABSL_ASSIGN_OR_RETURN(const ExpertRanks ranks, RanksOf(arguments, setup));
   if (comm.ranks != comm.nodes * comm.ranks_per_node) {
     return absl::InvalidArgumentError(
         absl::StrCat(comm.ranks, " GPUs on ", comm.nodes, " nodes; allowed for experts: as many on every node"));

@@ -231,7 +231,7 @@ struct TopologyCommands {
 
   void AddRoute(CLI::App* topology, int* code) {
     CLI::App* command = topology->add_subcommand("route", "The links between two GPUs, and what they were chosen from");
-    command->add_option("--cluster,cluster", route.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
+    command->add_option("--cluster", route.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
     command->add_option("--from", route.from, "gpu:3, or a device's name")
         ->required()
         ->type_name("GPU")
@@ -243,6 +243,9 @@ struct TopologyCommands {
     command->add_option("--flow", route.flow, "Tells apart transfers between the two (hashed routing); default: 0")
         ->check(CLI::Range(0, 1'000'000));
     command->add_flag("--pxn,!--no-pxn", route.pxn, "NVLink to a GPU on the destination's rail first; default: yes");
+    command->add_option("--without", route.without, "Links that are dead: all of a device's; may be repeated")
+        ->type_name("DEVICE[,DEVICE]|railN")
+        ->check(NotEmpty());
     AddCluster(command, &route.cluster);
     command->add_flag("--json", route.json, "Print JSON");
     AddOutput(command, &route.output);
@@ -502,8 +505,9 @@ int Main(int argc, char** argv) {
     // CLI11 prints help and version through exceptions as well; its own codes for errors become ours.
     std::ostringstream text;
     const int exit = app.exit(error, std::cout, text);
-    std::cerr << orrery::cli::PrintableLines(text.str());
-    return exit == 0 ? orrery::cli::kDone : orrery::cli::kBadInput;
+    if (exit == 0) return orrery::cli::kDone;
+    std::cerr << "error: " << orrery::cli::PrintableLines(text.str());
+    return orrery::cli::kBadInput;
   }
   return code;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
@@ -19,6 +20,8 @@
 #include "reports/topology_picture.h"
 #include "reports/topology_report.h"
 #include "topology/import/import.h"
+#include "topology/named_links.h"
+#include "topology/problems.h"
 #include "topology/routes.h"
 #include "topology/summary.h"
 #include "topology/topology.h"
@@ -31,6 +34,22 @@ using topology::Topology;
 
 constexpr std::int64_t kLargestImport = 64 << 20;  // bytes
 
+// A cluster of which the topology alone is asked: what stands beside a graph says nothing of that.
+absl::StatusOr<LoadedCluster> LoadDrawn(const ClusterArguments& arguments) {
+  ABSL_ASSIGN_OR_RETURN(LoadedCluster loaded, LoadClusterAndTopology(arguments));
+  if (!loaded.topology.is_free_form()) return loaded;
+  for (const std::string& override : arguments.overrides) {
+    for (const std::string beside : {"nodes", "node", "fabric", "more_nodes"}) {
+      const std::size_t end = beside.size();
+      if (!override.starts_with(beside) || (override[end] != '=' && override[end] != '.' && override[end] != '['))
+        continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set ", override, ": the cluster is given device by device; allowed: fields of graph"));
+    }
+  }
+  return loaded;
+}
+
 absl::StatusOr<std::string> Shown(const TopologyShowArguments& arguments) {
   const std::vector<std::string> formats = {"text", "json", "dot", "svg"};
   if (std::find(formats.begin(), formats.end(), arguments.format) == formats.end()) {
@@ -42,7 +61,7 @@ absl::StatusOr<std::string> Shown(const TopologyShowArguments& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat("--json with --format ", arguments.format, "; allowed: one of the two"));
   }
-  ABSL_ASSIGN_OR_RETURN(const LoadedCluster named, LoadClusterAndTopology(arguments.cluster));
+  ABSL_ASSIGN_OR_RETURN(const LoadedCluster named, LoadDrawn(arguments.cluster));
   const auto& [name, cluster, topology] = named;
   if (arguments.format == "dot") return reports::TopologyDot(name, topology);
   if (arguments.format == "svg") return reports::TopologySvg(name, topology);
@@ -62,9 +81,24 @@ absl::StatusOr<std::int64_t> GpuNamed(const Topology& topology, const char* opti
   return topology.GpuNumber(*device);
 }
 
+// What is left of it without the links that --without names.
+absl::StatusOr<Topology> WithoutNamed(Topology topology, const std::vector<std::string>& names) {
+  if (names.empty()) return topology;
+  std::vector<topology::LinkId> dead;
+  for (const std::string& name : names) {
+    const std::pair<std::string, std::string> ends = absl::StrSplit(name, absl::MaxSplits(',', 1));
+    const absl::StatusOr<std::vector<topology::LinkId>> links = topology::LinksNamed(topology, ends.first, ends.second);
+    if (!links.ok()) return absl::InvalidArgumentError(absl::StrCat("--without: ", links.status().message()));
+    dead.insert(dead.end(), links->begin(), links->end());
+  }
+  absl::StatusOr<Topology> left = topology.Without(dead);
+  if (left.ok()) return left;
+  return absl::InvalidArgumentError(absl::StrCat("--without: ", topology::ProblemsOf(left.status()).front().message));
+}
+
 absl::StatusOr<std::string> Routed(const TopologyRouteArguments& arguments) {
-  ABSL_ASSIGN_OR_RETURN(const LoadedCluster named, LoadClusterAndTopology(arguments.cluster));
-  const Topology& topology = named.topology;
+  ABSL_ASSIGN_OR_RETURN(LoadedCluster named, LoadDrawn(arguments.cluster));
+  ABSL_ASSIGN_OR_RETURN(const Topology topology, WithoutNamed(std::move(named.topology), arguments.without));
   reports::RouteQuestion question{.from = 0, .to = 0, .flow = arguments.flow};
   ABSL_ASSIGN_OR_RETURN(question.from, GpuNamed(topology, "--from", arguments.from));
   ABSL_ASSIGN_OR_RETURN(question.to, GpuNamed(topology, "--to", arguments.to));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/limits.h"
 
 namespace orrery::spec {
 namespace {
@@ -37,6 +38,7 @@ class Checker {
     CheckAttention();
     CheckNetwork();
     CheckSlowGpus();
+    CheckSlowLinks();
     CheckOverlapRules();
   }
 
@@ -396,6 +398,17 @@ class Checker {
         Fail({path}, absl::StrCat("found ", slow[i].rank(), " in a world of ", parallelism_.gpus(),
                                   "; allowed: a whole number from 0 to ", parallelism_.gpus() - 1));
       }
+    }
+  }
+
+  // A link with less left is as good as dead, and what crosses it outlasts the clock.
+  void CheckSlowLinks() {
+    for (int i = 0; i < run_.perturbation().link_size(); ++i) {
+      const std::string path = absl::StrCat("perturbation.link[", i, "].capacity");
+      const double capacity = run_.perturbation().link(i).capacity();
+      if (!Good({path}) || capacity == 0 || capacity >= limits::kLeastLinkShare) continue;
+      Fail({path}, absl::StrCat("found ", capacity, "; allowed: 0 for a dead link, or a number from ",
+                                limits::kLeastLinkShare, " to 1"));
     }
   }
 

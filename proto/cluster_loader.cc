@@ -65,6 +65,46 @@ void ReadOverrides(const LoadOptions& options, PresetExpander* expander, v1::Clu
   }
 }
 
+// The graph has the GPUs that ranks are placed on.
+void CheckGpus(const v1::Cluster& cluster, const std::string& path, const Origins& origins, Diagnostics* diagnostics) {
+  const std::vector<std::string> paths = {JoinPath(path, "nodes"), JoinPath(path, "node.gpus"),
+                                          JoinPath(path, "graph")};
+  const auto& devices = cluster.graph().device();
+  const std::int64_t has =
+      std::count_if(devices.begin(), devices.end(), [](const v1::Device& one) { return one.kind() == v1::GPU; });
+  const std::int64_t needed = cluster.nodes() * cluster.node().gpus();
+  const bool known =
+      std::none_of(paths.begin(), paths.end(), [&](const std::string& one) { return diagnostics->IsBad(one); });
+  if (!known || needed <= has) return;
+  diagnostics->ErrorAtWriter(
+      origins, paths,
+      absl::StrCat(paths[0], " x ", paths[1], " = ", cluster.nodes(), " x ", cluster.node().gpus(), " = ", needed,
+                   " GPUs, of which ", paths[2], " has ", has, "; allowed: up to ", has));
+}
+
+// Of fabric, what the cables and the routing of a graph say in its place: nothing reads it.
+constexpr const char* kReplaced[] = {"separate_rails", "planes",        "uplink_bandwidth",     "switch_ports",
+                                     "routing",        "nodes_per_pod", "pod_oversubscription", "hash_seed"};
+
+// A file may state it, as a resolved one does.
+void RefuseReplaced(const std::string& path, const std::vector<std::string>& overrides, const Origins& origins,
+                    Diagnostics* diagnostics) {
+  for (const char* name : kReplaced) {
+    const std::string field = JoinPath(path, absl::StrCat("fabric.", name));
+    if (diagnostics->IsBad(field)) continue;
+    const bool inside_block =
+        origins.Has(field) && diagnostics->AuthorOf(origins.Nearest(field)) == Diagnostics::Author::kOverride;
+    const bool by_itself = std::any_of(overrides.begin(), overrides.end(),
+                                       [&](const std::string& one) { return one.starts_with(field + "="); });
+    if (!inside_block && !by_itself) continue;
+    const bool is_of_graph = v1::Graph::descriptor()->FindFieldByName(name) != nullptr;
+    diagnostics->Error(
+        origins.Nearest(field), field,
+        absl::StrCat("plays no part beside a graph; allowed: ",
+                     JoinPath(path, absl::StrCat("graph.", is_of_graph ? name : "cable")), " in its place"));
+  }
+}
+
 // What was read: presets and overrides, defaults, rules, checks.
 absl::StatusOr<v1::Cluster> Resolve(v1::Cluster cluster, const LoadOptions& options, const ClusterCheck& check,
                                     Origins* origins, Diagnostics* diagnostics, std::vector<SpecError>* errors) {
@@ -72,6 +112,7 @@ absl::StatusOr<v1::Cluster> Resolve(v1::Cluster cluster, const LoadOptions& opti
   ReadOverrides(options, &expander, &cluster, origins, diagnostics);
   FillClusterDefaults("", &cluster, diagnostics);
   CheckRules(cluster, "", *origins, diagnostics);
+  CheckGraph(cluster, "", options.overrides, *origins, diagnostics);
   if (check && diagnostics->ok()) ReportProblems(check(cluster), *origins, diagnostics);
   ABSL_RETURN_IF_ERROR(StatusOf(*diagnostics, errors));
   return cluster;
@@ -100,6 +141,13 @@ void RefuseBareGraph(const v1::Run& run, const Origins& origins, Diagnostics* di
   for (const char* field : {"cluster.graph", "cluster.nodes", "cluster.node", "cluster.fabric"}) {
     diagnostics->MarkBad(field);
   }
+}
+
+void CheckGraph(const v1::Cluster& cluster, const std::string& path, const std::vector<std::string>& overrides,
+                const Origins& origins, Diagnostics* diagnostics) {
+  if (!cluster.has_graph()) return;
+  CheckGpus(cluster, path, origins, diagnostics);
+  RefuseReplaced(path, overrides, origins, diagnostics);
 }
 
 absl::StatusOr<v1::Cluster> LoadCluster(const std::string& name, const LoadOptions& options, const ClusterCheck& check,

@@ -26,6 +26,11 @@ void ExpandCluster(PresetExpander* expander, v1::Cluster* cluster, Diagnostics* 
 // are checked.
 void RefuseBareGraph(const v1::Run& run, const Origins& origins, Diagnostics* diagnostics);
 
+// Inside the loader: what nodes, node and fabric say beside the graph of the cluster at `path`, once rules are checked.
+// The graph must have the GPUs of `nodes`; what it stands in place of must not be set by one of the `overrides`.
+void CheckGraph(const v1::Cluster& cluster, const std::string& path, const std::vector<std::string>& overrides,
+                const Origins& origins, Diagnostics* diagnostics);
+
 }  // namespace orrery::spec
 
 #endif  // ORRERY_PROTO_CLUSTER_LOADER_H_

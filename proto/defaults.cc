@@ -15,6 +15,7 @@
 #include "base/suggest.h"
 #include "proto/layer_split.h"
 #include "proto/limits.h"
+#include "proto/rules.h"
 
 namespace orrery::spec {
 namespace {
@@ -230,8 +231,31 @@ void FillModelDefaults(const std::string& path, v1::Model* model, const Origins&
   ORRERY_DEFAULT(model, tied_embeddings, true);
 }
 
-void FillMessageEfficiency(bool present, v1::Link* link) {
-  if (present && link->has_efficiency()) ORRERY_DEFAULT(link, message_efficiency, link->efficiency());
+// Sets `field` of `link`, at `path`, unless it is there, to what `from` has in `like`. Where that is missing or out of
+// its range, that is said there alone.
+void FillLike(const v1::Link& from, const char* like, const char* field, const std::string& path, v1::Link* link,
+              Diagnostics* diagnostics) {
+  const google::protobuf::Reflection* const reflection = link->GetReflection();
+  const google::protobuf::FieldDescriptor* const source = v1::Link::descriptor()->FindFieldByName(like);
+  const google::protobuf::FieldDescriptor* const target = v1::Link::descriptor()->FindFieldByName(field);
+  if (reflection->HasField(*link, target)) return;
+  const double value = reflection->GetDouble(from, source);
+  const v1::Rule& rule = RuleOf(source);
+  if (reflection->HasField(from, source) && value >= rule.min() && value <= rule.max()) {
+    reflection->SetDouble(link, target, value);
+  } else {
+    diagnostics->MarkBad(JoinPath(path, field));
+  }
+}
+
+void FillMessageEfficiency(const std::string& path, v1::Link* link, Diagnostics* diagnostics) {
+  FillLike(*link, "efficiency", "message_efficiency", path, link, diagnostics);
+}
+
+void FillLink(const v1::Link& from, const std::string& path, v1::Link* link, Diagnostics* diagnostics) {
+  for (const char* field : {"bandwidth", "efficiency", "latency"}) {
+    FillLike(from, field, field, path, link, diagnostics);
+  }
 }
 
 // Fields of `path` that would follow from what is missing or out of its range are not judged: that says so itself.
@@ -247,14 +271,8 @@ void FillPcie(const std::string& path, const v1::Node& node, v1::Link* pcie, Dia
   ORRERY_DEFAULT(pcie, latency, 0);
 }
 
-void FillCpuLink(const v1::Link& pcie, v1::Link* cpu_link) {
-  if (pcie.has_bandwidth()) ORRERY_DEFAULT(cpu_link, bandwidth, pcie.bandwidth());
-  ORRERY_DEFAULT(cpu_link, efficiency, pcie.efficiency());
-  ORRERY_DEFAULT(cpu_link, latency, pcie.latency());
-}
-
 void FillNodeDefaults(const std::string& path, v1::Node* node, Diagnostics* diagnostics) {
-  FillMessageEfficiency(node->has_nic(), node->mutable_nic());
+  if (node->has_nic()) FillMessageEfficiency(JoinPath(path, "nic"), node->mutable_nic(), diagnostics);
   std::map<std::int64_t, std::int64_t> links_of_gpu;
   for (const v1::NvlinkPair& pair : node->nvlink_pair()) {
     links_of_gpu[pair.a()] += std::clamp<std::int64_t>(pair.links(), 0, 1024);
@@ -265,16 +283,21 @@ void FillNodeDefaults(const std::string& path, v1::Node* node, Diagnostics* diag
   for (const auto& [gpu, links] : links_of_gpu) most_links = std::max(most_links, links);
   ORRERY_DEFAULT(node, nvlinks, most_links);
   FillPcie(path, *node, node->mutable_pcie(), diagnostics);
-  FillMessageEfficiency(true, node->mutable_pcie());
+  FillMessageEfficiency(JoinPath(path, "pcie"), node->mutable_pcie(), diagnostics);
   ORRERY_DEFAULT(node, pcie_switches, 0);
   ORRERY_DEFAULT(node, hosts, 1);
   ORRERY_DEFAULT(node, cpus, std::clamp<std::int64_t>(node->hosts(), 1, 1024));
-  FillCpuLink(node->pcie(), node->mutable_cpu_link());
-  FillMessageEfficiency(true, node->mutable_cpu_link());
+  FillLink(node->pcie(), JoinPath(path, "cpu_link"), node->mutable_cpu_link(), diagnostics);
+  FillMessageEfficiency(JoinPath(path, "cpu_link"), node->mutable_cpu_link(), diagnostics);
   ORRERY_DEFAULT(node, cpu_vendor, v1::INTEL);
   // Without NVLink, GPUs of a node exchange data over PCIe.
-  if (!node->has_nvlink() && node->nvlinks() == 0) *node->mutable_nvlink() = node->pcie();
-  FillMessageEfficiency(node->has_nvlink(), node->mutable_nvlink());
+  const std::string nvlink = JoinPath(path, "nvlink");
+  if (!node->has_nvlink() && node->nvlinks() == 0) {
+    FillLink(node->pcie(), nvlink, node->mutable_nvlink(), diagnostics);
+    FillLike(node->pcie(), "message_efficiency", "message_efficiency", nvlink, node->mutable_nvlink(), diagnostics);
+    if (node->pcie().has_source()) node->mutable_nvlink()->set_source(node->pcie().source());
+  }
+  if (node->has_nvlink()) FillMessageEfficiency(nvlink, node->mutable_nvlink(), diagnostics);
 }
 
 void FillFabricDefaults(const std::string& path, const v1::Link& nic, v1::Fabric* fabric, Diagnostics* diagnostics) {
@@ -331,9 +354,12 @@ void FillClusterDefaults(const std::string& path, v1::Cluster* cluster, Diagnost
   if (!cluster->has_graph()) return;
   ORRERY_DEFAULT(cluster->mutable_graph(), routing, v1::ADAPTIVE);
   ORRERY_DEFAULT(cluster->mutable_graph(), hash_seed, 1);
-  for (v1::Cable& cable : *cluster->mutable_graph()->mutable_cable()) {
-    ORRERY_DEFAULT(&cable, count, 1);
-    FillMessageEfficiency(cable.has_link(), cable.mutable_link());
+  for (int i = 0; i < cluster->graph().cable_size(); ++i) {
+    v1::Cable* cable = cluster->mutable_graph()->mutable_cable(i);
+    ORRERY_DEFAULT(cable, count, 1);
+    if (!cable->has_link()) continue;
+    FillMessageEfficiency(JoinPath(path, absl::StrCat("graph.cable[", i, "].link")), cable->mutable_link(),
+                          diagnostics);
   }
 }
 

@@ -213,22 +213,37 @@ double LeastBandwidth(const v1::Link& link) {
   return link.bandwidth() * std::min(link.efficiency(), link.message_efficiency());
 }
 
+// Seconds: the most that a version's tables count for one step of any algorithm and protocol, its base, a way over each
+// kind of link and both ends of the network's (three times `net_overhead` for Simple) included.
+double LongestTableStep(const v1::NcclVersion& version) {
+  const auto slowest = [](const v1::NcclLatency& latency) {
+    return std::max({latency.ll(), latency.ll128(), latency.simple()});
+  };
+  double longest = 0;
+  for (const v1::NcclAlgorithmLatency& latency : version.latency()) {
+    longest = std::max(
+        longest, slowest(latency.base()) + slowest(latency.nvlink()) + slowest(latency.pci()) + slowest(latency.net()));
+  }
+  const double overhead = 3 * std::max(version.net_overhead(), version.net_overhead_amd());
+  return 1e-6 * (longest + overhead) * std::max(version.ring_simple_plateau(), version.ring_simple_plateau_old());
+}
+
 // The least bandwidth that a channel of any protocol or algorithm reaches, and the longest step. See
 // sim/collectives/nccl/time.h.
 struct NcclExtremes {
-  explicit NcclExtremes(const v1::NcclTimes& times)
+  NcclExtremes(const v1::NcclTimes& times, const v1::NcclVersion& version)
       : bandwidth(
             std::min({times.channel_bandwidth().value(), times.tree_channel_bandwidth().value(),
                       times.nvls_channel_bandwidth().value() / std::max(1.0, 3 * times.nvls_tree_work().value())})),
         share(std::min(times.nvlink_share().value(), times.message_share().value())),
         step(times.launch().value() + times.nvls_launch().value() + times.nvlink_step().value() +
-             times.net_step().value() + times.nvls_tree_step().value() + kTableLatency),
+             times.net_step().value() + times.nvls_tree_step().value() + LongestTableStep(version)),
         per_byte(1 / bandwidth + step / kRingPiece + times.nvls_chunk().value() / kNvlsPiece) {}
 
-  // Base latency and step of a version, far less in truth.
-  static constexpr double kTableLatency = 1e-3;
-  // What a step of a ring, and a chunk of NVLS, move at least where bandwidth counts.
+  // What a step of a ring moves at least where bandwidth counts: a slot of Simple's buffer, 4 MiB / 8 in all versions.
+  // The steps of less are counted by themselves.
   static constexpr double kRingPiece = 524288;
+  // The least that NCCL cuts a chunk of NVLS to: sim/collectives/nccl/time.cc.
   static constexpr double kNvlsPiece = 16384;
 
   double bandwidth;  // bytes/s
@@ -245,8 +260,9 @@ double CommunicationSeconds(const v1::Run& run, const Sizes& sizes) {
   if (parallelism.gpus() == 1) return 0;
   const v1::Node& node = run.cluster().node();
   const v1::Fabric& fabric = run.cluster().fabric();
-  const NcclExtremes nccl(run.cluster().accelerator().nccl_times());
-  // Limits of links and of channels blend; low-latency protocols reach a tenth of a link.
+  const NcclExtremes nccl(run.cluster().accelerator().nccl_times(), run.software().nccl());
+  // Limits of links and of channels blend. LL has a quarter of a ring's bandwidth at least (ring_ll_share), half of its
+  // bytes flags: a byte takes eight times what the link needs for it, and ten are above that.
   const auto blended = [&](double link) { return 1 / (10 / link + nccl.per_byte); };
   const double nvlink = blended(LeastBandwidth(node.nvlink()) * nccl.share);
   double link = nvlink;
@@ -288,19 +304,16 @@ double LaunchSeconds(const v1::Run& run, const Sizes& sizes) {
              (run.software().issue_seconds() + profile.kernel_floor().value() + GemmProfileOf(run).overhead().value());
 }
 
-// Factor by which the slowest GPU is slower at most, overlapped communication included.
+// Factor by which the slowest GPU is slower at most, rules of overlap included.
 double SlowestFactor(const v1::Run& run) {
   // Three groups may each wait for the slowest of up to 8e7 normal draws, 5.6 sigma; one draw stays below 9.
   constexpr double kMostSigmas = 20;
-  // What the engine leaves to a kernel: sim/engine/program.h.
-  constexpr double kMostSlowdown = 100;
   double slowest = 1;
   for (const v1::SlowGpu& slow : run.perturbation().slow_gpus()) slowest = std::max(slowest, slow.factor());
   double overlapped = 1;
   for (const v1::OverlapRule& rule : run.software().overlap_rules()) {
     overlapped = std::max(overlapped, rule.compute_factor() * rule.communication_factor());
   }
-  if (run.simulation().overlap() == v1::DYNAMIC) overlapped = kMostSlowdown * overlapped;
   const v1::Jitter& jitter = run.perturbation().jitter();
   const double jitter_factor = jitter.mode() == v1::NO_JITTER ? 1 : 1 + kMostSigmas * jitter.sigma();
   return slowest * overlapped * jitter_factor;
@@ -320,6 +333,10 @@ std::vector<Part> ReplayParts(const v1::Run& run, const Sizes& sizes) {
     if (rate.data_type() == run.training().precision()) peak = rate.flops_per_second();
   }
   const double slow = sizes.iterations * SlowestFactor(run);
+  // Where overlap is dynamic, compute is slower while its rank communicates, and then only: as if what is beside it
+  // came after it. The longest path meets more passes than a rank has, those of the pipeline's fill.
+  const double fill = static_cast<double>(run.parallelism().pp()) / sizes.micro_batches;
+  const double beside = run.simulation().overlap() == v1::DYNAMIC ? 1 + fill : 0;
   const double passes = Passes(run, sizes);
   const std::string accelerator = "cluster.accelerator";
   std::vector<Part> parts;
@@ -328,7 +345,7 @@ std::vector<Part> ReplayParts(const v1::Run& run, const Sizes& sizes) {
                    {accelerator + ".peak", "training.seq_len"}});
   parts.push_back(
       {slow * MemorySeconds(run, sizes), "memory traffic", {accelerator + ".memory_bandwidth", "training.seq_len"}});
-  parts.push_back({slow * CommunicationSeconds(run, sizes),
+  parts.push_back({slow * (1 + beside) * CommunicationSeconds(run, sizes),
                    "communication",
                    {"cluster.node.nic.bandwidth", "cluster.node.nvlink.bandwidth", "cluster.fabric.oversubscription",
                     "cluster.node.nic.latency", "cluster.node.nvlink.latency", "cluster.fabric.hop_latency"}});

@@ -22,6 +22,8 @@ inline constexpr std::int64_t kUnfoldedRanks = 1 << 22;
 inline constexpr double kActivationBytes = 9e17;
 // Simulated seconds: what an int64 counts in picoseconds is 9.2e6.
 inline constexpr double kReplaySeconds = 9e6;
+// Share of its capacity that a slow link keeps at least: a cable of 50 GB/s then carries 50 KB/s.
+inline constexpr double kLeastLinkShare = 1e-6;
 
 }  // namespace limits
 

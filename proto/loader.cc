@@ -69,9 +69,11 @@ void Check(const LoadOptions& options, Draft* draft) {
   auto& [run, origins, diagnostics] = *draft;
   RefuseBareGraph(run, origins, &diagnostics);
   CheckRules(run, "", origins, &diagnostics);
+  CheckGraph(run.cluster(), "cluster", options.overrides, origins, &diagnostics);
   CheckAcrossFields(run, origins, &diagnostics);
   if (options.check) ReportProblems(options.check(run), origins, &diagnostics);
   if (diagnostics.ok()) CheckLimits(run, origins, &diagnostics);
+  if (options.check_sound && diagnostics.ok()) ReportProblems(options.check_sound(run), origins, &diagnostics);
 }
 
 absl::StatusOr<LoadedRun> Resolve(Draft draft, const LoadOptions& options, std::vector<SpecError>* errors) {
@@ -167,7 +169,7 @@ absl::Status BaseRun::CheckOverride(const std::string& override) const {
   ignored = draft.diagnostics;
   FillDefaults(options.stages_per_rank, &draft.run, draft.origins, &ignored);
   CheckRules(draft.run, "", draft.origins, &draft.diagnostics);
-  const std::string path = override.substr(0, override.find('='));
+  const std::string path = PathOfOverride(override);
   for (const SpecError& error : draft.diagnostics.Sorted()) {
     // What is wrong with other fields is for other overrides to mend.
     if (error.file == absl::StrCat("--set ", override) || error.field == path) {
@@ -208,6 +210,7 @@ absl::Status LoadPreset(const std::string& name, const LoadOptions& options, goo
   if (auto* model = dynamic_cast<v1::Model*>(message)) FillModelDefaults("", model, origins, &diagnostics);
   if (auto* cluster = dynamic_cast<v1::Cluster*>(message)) FillClusterDefaults("", cluster, &diagnostics);
   CheckRules(*message, "", origins, &diagnostics);
+  if (const auto* cluster = dynamic_cast<v1::Cluster*>(message)) CheckGraph(*cluster, "", {}, origins, &diagnostics);
   return StatusOf(diagnostics, nullptr);
 }
 

@@ -42,6 +42,8 @@ struct LoadOptions {
   // What the schema does not know. Called with every run, also with one in which other things are wrong; a problem is
   // not reported where one of its fields is wrong already.
   std::function<std::vector<FieldProblem>(const v1::Run&)> check = nullptr;
+  // The same, called only with a run in which nothing else is wrong.
+  std::function<std::vector<FieldProblem>(const v1::Run&)> check_sound = nullptr;
   // Stages per rank that a schedule demands, 0 where it takes any number: parallelism.virtual_stages where it is not
   // written.
   std::function<std::int64_t(const v1::Schedule&)> stages_per_rank = nullptr;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -143,6 +144,10 @@ class Walker {
 
 }  // namespace
 
+std::string PathOfOverride(absl::string_view text) {
+  return std::string(absl::StripTrailingAsciiWhitespace(text.substr(0, text.find_first_of("={"))));
+}
+
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts, Diagnostics* diagnostics) {
   std::vector<Override> overrides;
   for (const std::string& text : texts) {
@@ -154,13 +159,14 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts, Diag
       diagnostics->Error({parsed.source, 0, 0}, "", "found bytes that are not UTF-8; allowed: path=value in UTF-8");
       continue;
     }
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      diagnostics->Error({parsed.source, 0, 0}, "", "is no override; allowed: path=value, such as parallelism.tp=4");
+    const std::size_t end = text.find_first_of("={");
+    parsed.path = PathOfOverride(text);
+    if (end == std::string::npos || parsed.path.empty()) {
+      diagnostics->Error({parsed.source, 0, 0}, "",
+                         "is no override; allowed: path=value, such as parallelism.tp=4, or path {fields}");
       continue;
     }
-    parsed.path = text.substr(0, equals);
-    parsed.value = text.substr(equals + 1);
+    parsed.value = text.substr(text[end] == '=' ? end + 1 : end);
     overrides.push_back(std::move(parsed));
   }
   return overrides;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "proto/origins.h"
 
@@ -18,7 +19,10 @@ struct Override {
   bool has_index() const { return path.find('[') != std::string::npos; }
 };
 
-// Registers each text as a source; one without "=" is an error.
+// What stands before "=", or before the block of "path {fields}".
+std::string PathOfOverride(absl::string_view text);
+
+// Registers each text as a source; one without path, "=" or block is an error.
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts, Diagnostics* diagnostics);
 
 // Writes one override into `message`: a scalar is set, a block merged, a list replaced, an element of a list set or

@@ -98,8 +98,9 @@ absl::StatusOr<CollectiveSweep> SweepCollective(const nccl::Model& model, nccl::
 }
 
 std::string CollectiveText(const CollectiveSweep& sweep) {
-  std::string text = absl::StrCat("# ", nccl::OperationName(sweep.operation), ", ", sweep.ranks, " GPUs on ",
-                                  sweep.nodes, sweep.nodes == 1 ? " node of " : " nodes of ", sweep.cluster, ", NCCL ",
+  std::string text = absl::StrCat("# ", nccl::OperationName(sweep.operation), ", ", sweep.ranks,
+                                  sweep.ranks == 1 ? " GPU on " : " GPUs on ", sweep.nodes,
+                                  sweep.nodes == 1 ? " node of " : " nodes of ", sweep.cluster, ", NCCL ",
                                   sweep.version, ", times ", sweep.times, "\n");
   const bool shared = std::any_of(sweep.rows.begin(), sweep.rows.end(),
                                   [](const CollectiveSweep::Row& row) { return row.shared.has_value(); });
@@ -133,7 +134,7 @@ std::string CollectiveText(const CollectiveSweep& sweep) {
                                       nccl::ProtocolName(row.price.variant.protocol),
                                       absl::StrCat(row.price.channels)};
     if (row.shared.has_value()) {
-      cells.insert(cells.end(), {FormatFixed(SecondsFromTime(row.price.total()) * kMicro, 2),
+      cells.insert(cells.end(), {FormatFixed(SecondsFromTime(row.shared->alone) * kMicro, 2),
                                  FormatPercent(row.shared->utilisation), row.shared->busiest});
     }
     text += Line(cells);
@@ -176,7 +177,7 @@ std::string CollectiveJson(const CollectiveSweep& sweep) {
     Json& printed = json["rows"].back();
     if (slower[i]) printed["slower_than_larger"] = true;
     if (!row.shared.has_value()) continue;
-    printed["alone_s"] = SecondsFromTime(row.price.total());
+    printed["alone_s"] = SecondsFromTime(row.shared->alone);
     printed["first_group_s"] = SecondsFromTime(row.shared->first);
     printed["busiest_link"] = {{"link", row.shared->busiest}, {"utilisation", row.shared->utilisation}};
   }

@@ -13,9 +13,10 @@
 namespace orrery::reports {
 
 struct CollectiveSweep {
-  // With groups at once on the links of the cluster: when the first and the last of them has ended, and the link that
-  // is used most.
+  // With groups at once on the links of the cluster: what one takes alone on them, when the first and the last has
+  // ended, and the link that is used most.
   struct Shared {
+    Time alone;
     Time first;
     Time last;
     std::string busiest;
@@ -23,7 +24,7 @@ struct CollectiveSweep {
   };
   struct Row {
     std::int64_t bytes = 0;
-    collectives::nccl::Price price;  // alone
+    collectives::nccl::Price price;  // where nothing is in its way
     std::optional<Shared> shared = std::nullopt;
 
     Time time() const { return shared.has_value() ? shared->last : price.total(); }

@@ -19,11 +19,13 @@ constexpr double kGiga = 1e9;
 std::string ExpertText(const ExpertSweep& sweep) {
   const collectives::ExpertExchange& exchange = sweep.exchange;
   std::string text =
-      absl::StrCat("# ", sweep.collective, ", ", sweep.ranks, " GPUs on ", sweep.nodes,
+      absl::StrCat("# ", sweep.collective, ", ", sweep.ranks, sweep.ranks == 1 ? " GPU on " : " GPUs on ", sweep.nodes,
                    sweep.nodes == 1 ? " node of " : " nodes of ", sweep.cluster, ", ", sweep.transport, "\n# hidden ",
                    exchange.hidden, ", top ", exchange.top_k, " of ", exchange.experts, " experts",
-                   exchange.max_nodes == 0 ? "" : absl::StrCat(" on at most ", exchange.max_nodes, " nodes"), ", ",
-                   sweep.data_type, " (", FormatDouble(exchange.element_bytes), " bytes per element), imbalance ",
+                   exchange.max_nodes == 0
+                       ? ""
+                       : absl::StrCat(" on at most ", exchange.max_nodes, exchange.max_nodes == 1 ? " node" : " nodes"),
+                   ", ", sweep.data_type, " (", FormatDouble(exchange.element_bytes), " bytes per element), imbalance ",
                    FormatDouble(exchange.imbalance), "\n");
   for (const std::string& assumption : sweep.assumptions) absl::StrAppend(&text, "# ", assumption, "\n");
   using Align = TextTable::Align;
@@ -67,6 +69,7 @@ std::string ExpertJson(const ExpertSweep& sweep) {
                             {"logical_bandwidth", row.time.logical_bandwidth.count()},
                             {"nic_bytes_per_gpu", row.time.traffic.nic_bytes},
                             {"nvlink_bytes_per_gpu", row.time.traffic.nvlink_bytes},
+                            {"uplink_bytes_per_gpu", row.time.traffic.uplink_bytes},
                             {"nodes_per_token", row.time.traffic.nodes},
                             {"ranks_per_token", row.time.traffic.ranks}});
   }

@@ -37,6 +37,10 @@ Json PipelineRanksJson(const training::Result& result) {
   return ranks;
 }
 
+Json DelayJson(const training::TransferDelay& delay) {
+  return {{"transfer", delay.transfer}, {"delay_s", SecondsFromTime(delay.delay)}};
+}
+
 Json LinksJson(const training::LinkSummary& summary) {
   Json links = Json::array();
   for (const training::LinkReport& link : summary.links) {
@@ -51,8 +55,9 @@ Json LinksJson(const training::LinkSummary& summary) {
                   {"busy_fraction", link.busy_share},
                   {"delay_s", SecondsFromTime(link.delay)},
                   {"bytes_by", std::move(users)}};
-    if (!link.most_delayed.empty()) {
-      entry["most_delayed"] = {{"transfer", link.most_delayed}, {"delay_s", SecondsFromTime(link.most_delay)}};
+    if (link.most_delayed.delay > Time()) {
+      entry["most_delayed"] = DelayJson(link.most_delayed);
+      if (link.most_taken.delay > Time()) entry["most_delayed"]["by"] = DelayJson(link.most_taken);
     }
     links.push_back(std::move(entry));
   }
@@ -108,7 +113,8 @@ std::string ResultJson(const training::Result& result, const Waterfall& waterfal
                          {"peak_rss_bytes", cost->peak_rss_bytes}};
     if (result.links.has_value()) {
       json["simulator"]["transfers"] = result.links->transfers;
-      json["simulator"]["transfers_never_slowed"] = result.links->never_shared;
+      json["simulator"]["transfers_bypassed_solver"] = result.links->bypassed_solver;
+      json["simulator"]["transfers_never_slowed"] = result.links->never_slowed;
     }
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -15,9 +15,15 @@ std::string Users(const training::LinkReport& link) {
   return text;
 }
 
-std::string Slowed(const training::LinkReport& link) {
-  if (link.most_delayed.empty()) return "-";
-  return absl::StrCat(link.most_delayed, " by ", FormatFixed(SecondsFromTime(link.most_delay) * 1e3, 3), " ms");
+std::string Text(const training::TransferDelay& delay) {
+  if (delay.delay == Time()) return "-";
+  return absl::StrCat(delay.transfer, ", ", FormatFixed(SecondsFromTime(delay.delay) * 1e3, 3), " ms");
+}
+
+std::string Taker(const training::LinkReport& link) {
+  if (link.most_taken.delay == Time() || link.most_taken.transfer != link.most_delayed.transfer)
+    return Text(link.most_taken);
+  return Text({.transfer = "others like it", .delay = link.most_taken.delay});
 }
 
 }  // namespace
@@ -32,12 +38,13 @@ std::string LinkTable(const training::LinkSummary& summary) {
                    {"busy", Align::kRight},
                    {"delay ms", Align::kRight},
                    {"GB by", Align::kLeft},
-                   {"slowed most", Align::kLeft}});
+                   {"slowed most", Align::kLeft},
+                   {"of that most by", Align::kLeft}});
   for (const training::LinkReport& link : summary.links) {
     table.AddRow({absl::StrCat(link.from, " -> ", link.to), FormatCount(link.alike),
                   FormatFixed(static_cast<double>(link.capacity) / 1e9, 1), FormatPercent(link.utilisation),
                   FormatPercent(link.busy_share), FormatFixed(SecondsFromTime(link.delay) * 1e3, 3), Users(link),
-                  Slowed(link)});
+                  Text(link.most_delayed), Taker(link)});
   }
   return table.Render();
 }

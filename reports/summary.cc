@@ -135,8 +135,10 @@ std::string Summary(const training::Result& result, const Waterfall& waterfall, 
                   result.periodic ? " until periodic" : "", ": ", FormatCount(result.tasks), " tasks of ",
                   FormatCount(result.ranks_simulated), " distinct ranks in ", FormatSeconds(cost.wall_seconds), "\n");
   if (result.links.has_value()) {
-    absl::StrAppend(&text, FormatCount(result.links->transfers), " transfers over links that others use, ",
-                    FormatCount(result.links->never_shared), " of them never slowed\n");
+    absl::StrAppend(&text, FormatCount(result.links->transfers),
+                    " transfers over links that others use: ", FormatCount(result.links->bypassed_solver),
+                    " bypassed the solver of shared rates, ", FormatCount(result.links->never_slowed),
+                    " were never slowed\n");
   }
   return text;
 }

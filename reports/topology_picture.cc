@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "topology/device.h"
+#include "topology/summary.h"
 
 namespace orrery::reports {
 namespace {
@@ -35,6 +36,10 @@ std::string Plural(DeviceKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string Counted(std::int64_t count, DeviceKind kind, const char* other = "") {
+  return absl::StrCat(FormatCount(count), " ", other, count == 1 ? topology::NameOf(kind) : Plural(kind));
+}
+
 std::size_t At(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Adds up links between boxes. box_of: by device; -1: in no box.
@@ -43,7 +48,7 @@ void Join(const Topology& topology, const std::vector<int>& box_of, bool network
   for (LinkId id = 0; id < topology.links(); id += 2) {
     const Link link = topology.link(id);
     std::int64_t& most = fastest[At(static_cast<std::int64_t>(link.kind))];
-    most = std::max(most, link.capacity / link.cables);
+    most = std::max(most, topology::SpeedsOf(topology, id).fastest);
   }
   std::map<std::pair<int, int>, PictureLine> lines;
   for (LinkId id = 0; id < topology.links(); id += 2) {
@@ -56,7 +61,8 @@ void Join(const Topology& topology, const std::vector<int>& box_of, bool network
     line.b = At(std::max(a, b));
     line.cables += link.cables;
     line.capacity += link.capacity;
-    line.is_slow |= network && link.capacity / link.cables + 1 < fastest[At(static_cast<std::int64_t>(link.kind))];
+    line.is_slow |=
+        network && topology::SpeedsOf(topology, id).slowest + 1 < fastest[At(static_cast<std::int64_t>(link.kind))];
   }
   for (const auto& [ends, line] : lines) picture->lines.push_back(line);
 }
@@ -141,10 +147,10 @@ class FabricDrawer {
       row.boxes.push_back(At(box_of_[At(id)]));
     }
     if (!others.empty()) {
-      const std::size_t box = AddBox({.label = absl::StrCat(FormatCount(static_cast<std::int64_t>(others.size())),
-                                                            shown.empty() ? " " : " other ", Plural(kind)),
-                                      .detail = {},
-                                      .is_many = true});
+      const std::size_t box =
+          AddBox({.label = Counted(static_cast<std::int64_t>(others.size()), kind, shown.empty() ? "" : "other "),
+                  .detail = {},
+                  .is_many = true});
       for (const DeviceId id : others) box_of_[At(id)] = static_cast<int>(box);
       row.boxes.push_back(box);
     }
@@ -165,11 +171,14 @@ class FabricDrawer {
         (in_group ? group : others).push_back(i);
       }
     }
-    for (const auto& [list, what] : {std::pair(&group, " more nodes"), std::pair(&others, " nodes of other groups")}) {
+    for (const auto& [list, what] :
+         {std::pair(&group, std::pair(" more node", " more nodes")),
+          std::pair(&others, std::pair(" node of another group", " nodes of other groups"))}) {
       if (list->empty()) continue;
       std::int64_t gpus = 0;
       for (const std::size_t i : *list) gpus += nodes_[i].gpus;
-      const std::size_t box = AddBox({.label = absl::StrCat(FormatCount(static_cast<std::int64_t>(list->size())), what),
+      const std::size_t box = AddBox({.label = absl::StrCat(FormatCount(static_cast<std::int64_t>(list->size())),
+                                                            list->size() == 1 ? what.first : what.second),
                                       .detail = GpusOf(gpus),
                                       .is_many = true});
       for (const std::size_t i : *list) box_of_node[i] = static_cast<int>(box);
@@ -239,7 +248,7 @@ Picture NodePicture(const Topology& topology) {
       if (one_by_one || i == 0) {
         std::string label = topology.NameOf(devices[i]);
         label = label.substr(label.rfind('/') + 1);
-        if (!one_by_one) label = absl::StrCat(devices.size(), " ", Plural(kind));
+        if (!one_by_one) label = Counted(static_cast<std::int64_t>(devices.size()), kind);
         picture.boxes.push_back({.label = label, .detail = {}, .is_many = !one_by_one});
         row.boxes.push_back(picture.boxes.size() - 1);
       }
@@ -289,7 +298,8 @@ std::string TopologySketch(const Topology& topology) {
     absl::StrAppend(&text, line, "\n");
     const auto below = between.find({row, row + 1});
     if (below == between.end()) continue;
-    absl::StrAppend(&text, "     |  ", FormatCount(below->second.first), " cables, ",
+    absl::StrAppend(&text, "     |  ", FormatCount(below->second.first),
+                    below->second.first == 1 ? " cable, " : " cables, ",
                     FormatFixed(static_cast<double>(below->second.second) / 1e12, 2), " TB/s\n");
   }
   return text;

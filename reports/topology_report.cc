@@ -32,8 +32,6 @@ std::string Rate(std::int64_t bytes_per_second) {
 
 std::string RoutingName(v1::Routing routing) { return absl::AsciiStrToLower(v1::Routing_Name(routing)); }
 
-std::int64_t PerCable(const Link& link) { return link.capacity / link.cables; }
-
 // The cables of one kind.
 struct Cables {
   std::int64_t count = 0;
@@ -48,11 +46,11 @@ std::array<Cables, topology::kLinkKinds> CablesByKind(const Topology& topology) 
   for (LinkId id = 0; id < topology.links(); id += 2) {
     const Link link = topology.link(id);
     Cables& cables = all[static_cast<std::size_t>(link.kind)];
-    const std::int64_t capacity = PerCable(link);
+    const topology::CableSpeeds speeds = topology::SpeedsOf(topology, id);
     const bool first = cables.count == 0;
     cables.count += link.cables;
-    cables.slowest = first ? capacity : std::min(cables.slowest, capacity);
-    cables.fastest = std::max(cables.fastest, capacity);
+    cables.slowest = first ? speeds.slowest : std::min(cables.slowest, speeds.slowest);
+    cables.fastest = std::max(cables.fastest, speeds.fastest);
     cables.shortest = first ? link.latency : std::min(cables.shortest, link.latency);
     cables.longest = std::max(cables.longest, link.latency);
   }
@@ -60,15 +58,14 @@ std::array<Cables, topology::kLinkKinds> CablesByKind(const Topology& topology) 
 }
 
 // Rounding alone makes no cable slower.
-bool IsSlower(const Link& link, const Cables& kind) {
-  return topology::IsNetwork(link.kind) && PerCable(link) + 1 < kind.fastest;
+bool IsSlower(const Topology& topology, LinkId id, const Cables& kind) {
+  return topology::IsNetwork(topology.link(id).kind) && topology::SpeedsOf(topology, id).slowest + 1 < kind.fastest;
 }
 
 std::vector<LinkId> SlowerCables(const Topology& topology, const std::array<Cables, topology::kLinkKinds>& kinds) {
   std::vector<LinkId> slower;
   for (LinkId id = 0; id < topology.links(); id += 2) {
-    const Link link = topology.link(id);
-    if (IsSlower(link, kinds[static_cast<std::size_t>(link.kind)])) slower.push_back(id);
+    if (IsSlower(topology, id, kinds[static_cast<std::size_t>(topology.link(id).kind)])) slower.push_back(id);
   }
   return slower;
 }
@@ -129,7 +126,8 @@ Json CableJson(const Topology& topology, LinkId id) {
   return {{"a", topology.NameOf(link.from)},
           {"b", topology.NameOf(link.to)},
           {"cables", link.cables},
-          {"capacity", link.capacity}};
+          {"capacity", link.capacity},
+          {"slowest_cable", topology::SpeedsOf(topology, id).slowest}};
 }
 
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -160,9 +158,11 @@ std::string TopologyText(const std::string& name, const Topology& topology, cons
   absl::StrAppend(&text, "\nslower than others of their kind:\n");
   for (std::size_t i = 0; i < std::min(slower.size(), kMostSlower); ++i) {
     const Link link = topology.link(slower[i]);
+    const topology::CableSpeeds speeds = topology::SpeedsOf(topology, slower[i]);
     const std::int64_t usual = kinds[static_cast<std::size_t>(link.kind)].fastest * link.cables;
     absl::StrAppend(&text, "  ", topology.NameOf(link.from), " - ", topology.NameOf(link.to), "  ", link.cables,
-                    link.cables == 1 ? " cable, " : " cables, ", Rate(link.capacity), " of ", Rate(usual), "\n");
+                    link.cables == 1 ? " cable, " : " cables, ", Rate(link.capacity), " of ", Rate(usual),
+                    speeds.slowest + 1 < speeds.fastest ? ", the slowest " + Rate(speeds.slowest) : "", "\n");
   }
   if (slower.size() > kMostSlower) absl::StrAppend(&text, "  and ", slower.size() - kMostSlower, " more\n");
   return text;

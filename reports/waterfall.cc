@@ -79,13 +79,15 @@ absl::StatusOr<Waterfall> MakeWaterfall(const v1::Run& run, const training::Resu
   };
   const bool shares = run.simulation().network() == v1::FLOW;
   const v1::Run alone = shares ? WithoutContention(run) : run;
+  training::SimulateOptions options;
+  options.prices_alone = shares;
   if (shares) {
-    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(alone));
+    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(alone, options));
     add(v1::CAUSE_UNSPECIFIED, "contention", without);
   }
   const std::vector<v1::Cause> causes = WaterfallCauses();
   for (std::size_t i = 0; i < causes.size(); ++i) {
-    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(RunOfStep(alone, i + 1)));
+    ABSL_ASSIGN_OR_RETURN(const training::Result without, training::Simulate(RunOfStep(alone, i + 1), options));
     add(causes[i], CauseName(causes[i]), without);
   }
   const double ideal_seconds = result.model_flops.count() / (static_cast<double>(result.gpus) * result.peak.count());

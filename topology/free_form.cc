@@ -125,10 +125,17 @@ class Importer {
     const auto [it, is_new] = merged_.emplace(std::tuple(cable.a, cable.b, cable.latency), cables_.size());
     if (is_new) {
       cables_.push_back(cable);
-    } else {
-      cables_[it->second].cables += cable.cables;
-      cables_[it->second].capacity += cable.capacity;
+      return;
     }
+    Cable& one = cables_[it->second];
+    const std::int64_t known = one.capacity / one.cables;
+    const std::int64_t added = cable.capacity / cable.cables;
+    if (one.fastest > 0 || known != added) {
+      one.slowest = std::min(one.slowest > 0 ? one.slowest : known, added);
+      one.fastest = std::max(one.fastest > 0 ? one.fastest : known, added);
+    }
+    one.cables += cable.cables;
+    one.capacity += cable.capacity;
   }
 
   std::int32_t Root(std::int32_t i) {

@@ -23,6 +23,9 @@ struct Cable {
   std::int64_t capacity = 0;  // of all of them, each direction
   Time latency;
   bool dead = false;  // there, and part of no way
+  // Of one cable where those that are one link differ; 0: they do not.
+  std::int64_t slowest = 0;
+  std::int64_t fastest = 0;
 };
 
 // The devices and inner cables of a node: `devices` from first_device, `cables` from first_cable. Nodes of one shape

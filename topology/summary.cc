@@ -193,4 +193,10 @@ Summary Summarise(const Topology& topology) {
   return summary;
 }
 
+CableSpeeds SpeedsOf(const Topology& topology, LinkId link) {
+  const Cable& cable = topology.impl().CableOf(link);
+  const std::int64_t each = cable.capacity / cable.cables;
+  return {cable.slowest > 0 ? cable.slowest : each, cable.fastest > 0 ? cable.fastest : each};
+}
+
 }  // namespace orrery::topology

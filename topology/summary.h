@@ -34,6 +34,13 @@ struct Summary {
 
 Summary Summarise(const Topology& topology);
 
+// What one of a link's parallel cables achieves, bytes/s in one direction.
+struct CableSpeeds {
+  std::int64_t slowest = 0;
+  std::int64_t fastest = 0;
+};
+CableSpeeds SpeedsOf(const Topology& topology, LinkId link);
+
 }  // namespace orrery::topology
 
 #endif  // ORRERY_TOPOLOGY_SUMMARY_H_

@@ -42,12 +42,11 @@ Row Predict(const CsvTable& table, const CsvRow& csv, const calibration::Collect
   row.group = group_column.empty()
                   ? absl::StrCat(cell("hardware"), ", ", cell("collective"), ", ", BandOf(measured->bytes))
                   : cell(group_column);
+  row.band = BandOf(measured->bytes);
   row.measured = measured->seconds * kMicro;
   row.assumptions = measured->assumptions;
-  const absl::StatusOr<const v1::NcclTimes*> times = record.library().Times(measured->communicator.compute_capability);
-  if (!times.ok()) return stop(absl::UnimplementedError(times.status().message()));
   nccl::Price price;
-  const absl::StatusOr<double> predicted = calibration::PredictCollective(*measured, **times, &price);
+  const absl::StatusOr<double> predicted = calibration::PredictCollective(*measured, *measured->times, &price);
   if (!predicted.ok()) return stop(absl::UnimplementedError(predicted.status().message()));
   row.predicted = *predicted * kMicro;
   row.flags.push_back(

@@ -80,6 +80,13 @@ std::vector<std::pair<std::string, Summary>> SummariseBy(const std::vector<Row>&
   return groups;
 }
 
+// Without the rows that have none.
+std::vector<std::pair<std::string, Summary>> SummariseWhereNamed(const std::vector<Row>& rows, std::string Row::*text) {
+  std::vector<std::pair<std::string, Summary>> groups = SummariseBy(rows, text);
+  std::erase_if(groups, [](const auto& group) { return group.first.empty(); });
+  return groups;
+}
+
 }  // namespace
 
 Summary Summarise(const std::vector<const Row*>& rows) {
@@ -136,11 +143,9 @@ std::vector<std::pair<std::string, Summary>> Report::LeaveOneLevelOut() const {
   return summaries;
 }
 
-std::vector<std::pair<std::string, Summary>> Report::Parts() const {
-  std::vector<std::pair<std::string, Summary>> parts = SummariseBy(rows, &Row::part);
-  std::erase_if(parts, [](const auto& part) { return part.first.empty(); });
-  return parts;
-}
+std::vector<std::pair<std::string, Summary>> Report::Parts() const { return SummariseWhereNamed(rows, &Row::part); }
+
+std::vector<std::pair<std::string, Summary>> Report::Bands() const { return SummariseWhereNamed(rows, &Row::band); }
 
 std::string ReportText(const Report& report) {
   using Align = TextTable::Align;
@@ -158,7 +163,8 @@ std::string ReportText(const Report& report) {
     std::vector<std::string> remarks = row.assumptions;
     remarks.insert(remarks.end(), row.flags.begin(), row.flags.end());
     if (row.status == Status::kFailed) remarks = {absl::StrCat("FAILED: ", row.reason)};
-    rows.AddRow({row.id, FormatFixed(row.measured, report.digits),
+    // A row that could not be read has no figure.
+    rows.AddRow({row.id, row.measured > 0 ? FormatFixed(row.measured, report.digits) : "",
                  row.status == Status::kOk ? FormatFixed(row.predicted, report.digits) : "",
                  row.status == Status::kOk ? FormatPercent(row.Error()) : "", absl::StrJoin(remarks, "; ")});
   }
@@ -171,6 +177,7 @@ std::string ReportText(const Report& report) {
     AddSummaryRow("nothing filled in", report.WithAssumptions(false), &summary);
     AddSummaryRow("something filled in", report.WithAssumptions(true), &summary);
   }
+  for (const auto& [name, band] : report.Bands()) AddSummaryRow(absl::StrCat("all, ", name), band, &summary);
   AddSummaryRow("all", report.All(), &summary);
   std::string text = absl::StrCat(rows.Render(), "\n", summary.Render());
   if (const auto without = report.LeaveOneLevelOut(); !without.empty()) {
@@ -208,6 +215,11 @@ std::string ReportJson(const Report& report) {
     Json entry = {{"part", name}};
     entry.update(SummaryJson(part));
     json["parts"].push_back(std::move(entry));
+  }
+  for (const auto& [name, band] : report.Bands()) {
+    Json entry = {{"band", name}};
+    entry.update(SummaryJson(band));
+    json["bands"].push_back(std::move(entry));
   }
   for (const auto& [level, rest] : report.LeaveOneLevelOut()) {
     Json entry = {{"without", level}};

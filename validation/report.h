@@ -30,6 +30,8 @@ struct Row {
   std::string group;
   // What the summaries tell apart besides groups ("held out"); empty: whether something was filled in.
   std::string part;
+  // Of the sizes that the row is one of, over all groups ("256 MiB and more"); empty: there are none.
+  std::string band;
 
   // Presets behind the prediction of a run, and names of the constants in use (constants.h).
   std::string software;
@@ -70,6 +72,8 @@ struct Report {
   std::vector<std::pair<std::string, Summary>> LeaveOneLevelOut() const;
   // By part, likewise; none where no row has one.
   std::vector<std::pair<std::string, Summary>> Parts() const;
+  // Likewise, by band.
+  std::vector<std::pair<std::string, Summary>> Bands() const;
 };
 
 std::string ReportText(const Report& report);

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/check.h"
+#include "sim/collectives/node_links.h"
 
 namespace orrery::collectives {
 
@@ -14,7 +15,7 @@ CollectivePrices::Priced& CollectivePrices::At(const layout::Placement& group) c
   const auto [found, added] = groups_.try_emplace(group);
   Priced& priced = found->second;
   if (!added) return priced;
-  const absl::StatusOr<nccl::Communicator> comm = nccl::DescribeCommunicator(cluster_, group, twins_);
+  const absl::StatusOr<nccl::Communicator> comm = CommunicatorOn(cluster_, group, twins_);
   if (comm.ok()) {
     priced.model =
         std::make_unique<nccl::Model>(*comm, nccl_, cluster_.accelerator().nccl_times(), nccl::ModelOptions());

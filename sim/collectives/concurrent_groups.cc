@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "sim/collectives/ring_orders.h"
 #include "sim/engine/replay.h"
 #include "sim/network/shared_transfers.h"
 
@@ -14,40 +15,22 @@ namespace {
 
 using nccl::Operation;
 
-Footprint FootprintOf(Pattern pattern) {
-  Footprint footprint;
-  switch (pattern) {
-    case Pattern::kTree:
-      footprint.variant.algorithm = v1::TREE;
+std::vector<Flow> Flows(const Phase& phase, const topology::Topology& topology, const RanksByNode& group) {
+  switch (phase.among) {
+    case Among::kNode:
+      return InsideNodesFlows(group);
+    case Among::kRail:
+      return OnRailsFlows(group);
+    case Among::kGroup:
       break;
-    case Pattern::kNvls:
-      footprint.variant.algorithm = v1::NVLS;
-      break;
-    case Pattern::kNvlsTree:
-      footprint.variant.algorithm = v1::NVLS_TREE;
-      break;
-    case Pattern::kPat:
-      footprint.variant.algorithm = v1::PAT;
-      break;
-    default:
-      footprint.variant.algorithm = v1::RING;
   }
-  return footprint;
+  return FlowsOn(topology, phase.footprint, group);
 }
 
-std::vector<Flow> Flows(Pattern pattern, const RanksByNode& group) {
-  switch (pattern) {
-    case Pattern::kAllToAll:
-      return AllToAllFlows(group);
-    case Pattern::kSendRecv:
-      return SendRecvFlows(group);
-    case Pattern::kInsideNodes:
-      return InsideNodesFlows(group);
-    case Pattern::kOnRails:
-      return OnRailsFlows(group);
-    default:
-      return FlowsOf(FootprintOf(pattern), group);
-  }
+std::int64_t RanksOf(const RanksByNode& group) {
+  std::int64_t ranks = 0;
+  for (const std::vector<std::int64_t>& node : group) ranks += static_cast<std::int64_t>(node.size());
+  return ranks;
 }
 
 // One unit stands for the ranks of a group, which do the same at the same time.
@@ -122,59 +105,30 @@ absl::StatusOr<std::vector<RanksByNode>> PlaceGroups(const v1::Cluster& cluster,
 
 absl::StatusOr<Phase> PhaseOf(Operation operation, std::int64_t bytes, const nccl::Price& price,
                               const RanksByNode& group) {
-  Phase phase{.fixed = price.fixed, .progress = price.progress};
-  if (operation == Operation::kAllToAll || operation == Operation::kSendRecv) {
-    phase.pattern = operation == Operation::kAllToAll ? Pattern::kAllToAll : Pattern::kSendRecv;
-    phase.moved = static_cast<double>(bytes);
-    return phase;
-  }
-  switch (price.variant.algorithm) {
-    case v1::TREE:
-      phase.pattern = Pattern::kTree;
-      break;
-    case v1::NVLS:
-      phase.pattern = Pattern::kNvls;
-      break;
-    case v1::NVLS_TREE:
-      phase.pattern = Pattern::kNvlsTree;
-      break;
-    case v1::PAT:
-      phase.pattern = Pattern::kPat;
-      break;
-    case v1::COLLNET_DIRECT:
-    case v1::COLLNET_CHAIN:
-      return absl::UnimplementedError("shared links: reductions in network switches");
-    default:
-      phase.pattern = Pattern::kRing;
-  }
-  if (phase.pattern == Pattern::kNvls && group.size() > 1) {
+  const v1::NcclAlgorithm algorithm = price.variant.algorithm;
+  if (algorithm == v1::COLLNET_DIRECT || algorithm == v1::COLLNET_CHAIN ||
+      (algorithm == v1::NVLS && group.size() > 1)) {
     return absl::UnimplementedError("shared links: reductions in network switches");
   }
-  phase.moved = MovedBy({operation, price.variant, bytes}, group);
-  return phase;
+  return Phase{.footprint = {.operation = operation, .variant = price.variant, .bytes = bytes},
+               .fixed = price.fixed,
+               .progress = price.progress};
 }
 
-absl::StatusOr<const std::vector<std::vector<LinkShare>>*> ConcurrentGroups::LoadsOf(Pattern pattern) {
-  const auto known = loads_.find(pattern);
-  if (known != loads_.end()) return &known->second;
-  std::int64_t ranks = 0;
-  for (const std::vector<std::int64_t>& node : groups_.front()) ranks += static_cast<std::int64_t>(node.size());
-  const bool paired = pattern == Pattern::kAllToAll || pattern == Pattern::kInsideNodes || pattern == Pattern::kOnRails;
-  if (paired && ranks > kMostPairedRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("all-to-all of ", ranks, " GPUs; allowed where links are shared: up to ", kMostPairedRanks));
-  }
-  const NicUse nics = pattern == Pattern::kSendRecv ? NicUse::kOne : NicUse::kAll;
-  std::vector<std::vector<LinkShare>>& loads = loads_[pattern];
+const std::vector<LinkLoads>& ConcurrentGroups::LoadsOf(const Phase& phase) {
+  const Operation operation = phase.footprint.operation;
+  const auto [known, added] = loads_.try_emplace({operation, phase.footprint.variant.algorithm, phase.among});
+  std::vector<LinkLoads>& loads = known->second;
+  if (!added) return loads;
+  const NicUse nics = operation == Operation::kSendRecv ? NicUse::kOne : NicUse::kAll;
   for (const RanksByNode& group : groups_) {
-    loads.push_back(collectives::LoadsOf(routes_, Flows(pattern, group), nics));
+    loads.push_back(collectives::LoadsOf(routes_, Flows(phase, routes_.topology(), group), nics));
   }
-  return &loads;
+  return loads;
 }
 
 absl::StatusOr<ConcurrentTimes> ConcurrentGroups::Run(const std::vector<Phase>& phases) {
-  std::int64_t ranks = 0;
-  for (const std::vector<std::int64_t>& node : groups_.front()) ranks += static_cast<std::int64_t>(node.size());
+  const std::int64_t ranks = RanksOf(groups_.front());
   engine::World world = WorldOf(phases, groups_.size(), ranks);
   const topology::Topology& topology = routes_.topology();
   for (topology::LinkId link = 0; link < topology.links(); ++link) {
@@ -182,10 +136,15 @@ absl::StatusOr<ConcurrentTimes> ConcurrentGroups::Run(const std::vector<Phase>& 
   }
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (phases[p].progress == Time()) continue;
-    ABSL_ASSIGN_OR_RETURN(const std::vector<std::vector<LinkShare>>* const loads, LoadsOf(phases[p].pattern));
+    if (phases[p].footprint.operation == Operation::kAllToAll && ranks > kMostPairedRanks) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("all-to-all of ", ranks, " GPUs; allowed where links are shared: up to ", kMostPairedRanks));
+    }
+    const std::vector<LinkLoads>& loads = LoadsOf(phases[p]);
+    const double moved = MovedBy(phases[p].footprint, groups_.front());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       world.group_routes[g][p] = static_cast<std::int32_t>(world.routes.size());
-      world.routes.push_back(RouteOf(topology, (*loads)[g], phases[p].moved, phases[p].progress));
+      world.routes.push_back(RouteOf(loads[g], moved, phases[p].progress, world.link_capacities));
     }
   }
   ABSL_ASSIGN_OR_RETURN(network::SharedTransfers transfers, network::SharedTransfers::Make(world));

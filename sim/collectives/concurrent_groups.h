@@ -16,11 +16,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "orrery/v1/cluster.pb.h"
+#include "sim/collectives/footprint.h"
 #include "sim/collectives/link_loads.h"
 #include "sim/collectives/message_flows.h"
 #include "sim/collectives/nccl/model.h"
@@ -39,25 +42,17 @@ struct GroupPlacement {
 // those that a group has there, there are fewer nodes than asked for, or numbers are out of range.
 absl::StatusOr<std::vector<RanksByNode>> PlaceGroups(const v1::Cluster& cluster, const GroupPlacement& placement);
 
-// Who sends to whom.
-enum class Pattern : std::uint8_t {
-  kRing,
-  kTree,
-  kNvls,
-  kNvlsTree,
-  kPat,
-  kAllToAll,
-  kSendRecv,
-  kInsideNodes,
-  kOnRails
-};
+// Who takes part in a phase: the ranks of a group, those of each node by themselves, or those of each place in their
+// nodes.
+enum class Among : std::uint8_t { kGroup, kNode, kRail };
 
-// `fixed` and `progress`: alone, on links that carry `moved` bytes in that time.
+// `fixed` and `progress`: alone, on links that carry the footprint in that time. Among nodes and rails there are
+// all-to-alls.
 struct Phase {
-  Pattern pattern = Pattern::kRing;
+  Footprint footprint;
+  Among among = Among::kGroup;
   Time fixed;
   Time progress;
-  double moved = 0;
 };
 
 // UNIMPLEMENTED for reductions in network switches.
@@ -87,11 +82,12 @@ class ConcurrentGroups {
   const std::vector<RanksByNode>& groups() const { return groups_; }
 
  private:
-  absl::StatusOr<const std::vector<std::vector<LinkShare>>*> LoadsOf(Pattern pattern);
+  // Of every group.
+  const std::vector<LinkLoads>& LoadsOf(const Phase& phase);
 
   const topology::Routes& routes_;
   const std::vector<RanksByNode> groups_;
-  std::map<Pattern, std::vector<std::vector<LinkShare>>> loads_;  // by group
+  std::map<std::tuple<nccl::Operation, v1::NcclAlgorithm, Among>, std::vector<LinkLoads>> loads_;
 };
 
 }  // namespace orrery::collectives

@@ -40,9 +40,15 @@ absl::StatusOr<Shape> ShapeOf(const ExpertExchange& exchange, const ExpertRanks&
     return refuse("expert exchange: found ", exchange.experts, " experts; allowed: a multiple of ", ranks.ranks,
                   " ranks");
   }
-  if (exchange.max_nodes < 0 || !(exchange.imbalance >= 1)) {
-    return refuse("expert exchange: nodes per token and imbalance: found ", exchange.max_nodes, " and ",
-                  exchange.imbalance, "; allowed: from 0 (any) and from 1");
+  if (ranks.leaving_leaf > 0 && !(ranks.uplink.count() > 0)) {
+    return refuse("expert exchange: bandwidth above the leaf: found ", ranks.uplink.count(),
+                  " bytes/s; allowed: above 0");
+  }
+  if (exchange.max_nodes < 0) {
+    return refuse("expert exchange: nodes per token: found ", exchange.max_nodes, "; allowed: from 0 (any)");
+  }
+  if (!(exchange.imbalance >= 1) || std::isinf(exchange.imbalance)) {
+    return refuse("expert exchange: imbalance: found ", exchange.imbalance, "; allowed: from 1");
   }
   const std::int64_t nodes = std::max<std::int64_t>(1, ranks.ranks / ranks.ranks_per_node);
   const std::int64_t limit = exchange.max_nodes == 0 ? nodes : std::min(exchange.max_nodes, nodes);
@@ -83,7 +89,14 @@ ExpertTraffic ReachOf(const Shape& shape, std::int64_t top_k) {
 
 // `logical_bytes` are those that DeepEP would divide by the time.
 ExpertTime Priced(const ExpertTraffic& traffic, double seconds, double logical_bytes) {
-  return {.seconds = seconds, .traffic = traffic, .logical_bandwidth = BytesPerSecond(logical_bytes / seconds)};
+  const BytesPerSecond logical(seconds > 0 ? logical_bytes / seconds : 0);
+  return {.seconds = seconds, .traffic = traffic, .logical_bandwidth = logical};
+}
+
+// Seconds that the network takes for what a rank sends into it.
+double OnNetwork(const ExpertTraffic& traffic, const ExpertRanks& ranks) {
+  const double nic = traffic.nic_bytes / ranks.nic.count();
+  return traffic.uplink_bytes > 0 ? std::max(nic, traffic.uplink_bytes / ranks.uplink.count()) : nic;
 }
 
 }  // namespace
@@ -94,11 +107,12 @@ absl::StatusOr<ExpertTime> ThroughputExchange(const ExpertExchange& exchange, co
   ExpertTraffic traffic = ReachOf(shape, exchange.top_k);
   const double copies = shape.bytes * traffic.ranks;
   traffic.nic_bytes = shape.bytes * traffic.nodes * (shape.nodes - 1) / shape.nodes;
+  traffic.uplink_bytes = shape.bytes * traffic.nodes * ranks.leaving_leaf;
   // A copy that crossed the network ends on its rank with one chance in those of the node, as does one that did not.
   traffic.nvlink_bytes = copies * (1 - shape.nodes / shape.ranks);
   const double moved_per_second =
       std::min(ranks.nvlink.count(), transport.sms().value() * transport.bandwidth_per_sm().value());
-  const double slowest = std::max(traffic.nic_bytes / ranks.nic.count(), copies / moved_per_second);
+  const double slowest = std::max(OnNetwork(traffic, ranks), copies / moved_per_second);
   return Priced(traffic, transport.start_latency().value() + exchange.imbalance * slowest,
                 shape.bytes * (shape.nodes > 1 ? traffic.nodes : traffic.ranks));
 }
@@ -109,8 +123,9 @@ absl::StatusOr<ExpertTime> LowLatencyExchange(const ExpertExchange& exchange, co
   ExpertTraffic traffic = ReachOf(shape, exchange.top_k);
   const double copies = shape.bytes * static_cast<double>(exchange.top_k);
   traffic.nic_bytes = copies * (shape.nodes - 1) / shape.nodes;
+  traffic.uplink_bytes = copies * ranks.leaving_leaf;
   traffic.nvlink_bytes = copies * (1 / shape.nodes - 1 / shape.ranks);
-  const double slowest = std::max(traffic.nic_bytes / ranks.nic.count(), traffic.nvlink_bytes / ranks.nvlink.count());
+  const double slowest = std::max(OnNetwork(traffic, ranks), traffic.nvlink_bytes / ranks.nvlink.count());
   return Priced(traffic, transport.low_latency_start().value() + exchange.imbalance * slowest, copies);
 }
 
@@ -130,6 +145,7 @@ absl::StatusOr<ExpertTime> AllToAllTime(const ExpertExchange& exchange, const Ex
   ExpertTraffic traffic = ReachOf(shape, exchange.top_k);
   const double copies = shape.bytes * static_cast<double>(exchange.top_k);
   traffic.nic_bytes = copies * (shape.nodes - 1) / shape.nodes;
+  traffic.uplink_bytes = copies * ranks.leaving_leaf;
   // Forwarded over NVLink to the rail that it leaves by, or straight to a rank of the node: but for its own rail.
   traffic.nvlink_bytes = copies * (1 - shape.nodes / shape.ranks);
   return Priced(traffic, seconds, copies);

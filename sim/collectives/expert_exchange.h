@@ -13,13 +13,16 @@
 // there, which hands copies on over NVLink, as does the sender to its own node; the kernel's multiprocessors move every
 // copy, also the one for the own rank. Both stages run as one pipeline:
 //
-//   time = start + imbalance max(B nodes (N - 1) / N / NIC,  B ranks / min(NVLink, multiprocessors x their rate))
+//   time = start + imbalance max(B nodes (N - 1) / N / NIC,  B nodes leaving / uplink,
+//                                B ranks / min(NVLink, multiprocessors x their rate))
 //
 // Low-latency kernels: every one of the k copies goes straight to its expert, over the network where that is on another
 // node, over NVLink beside it otherwise:
 //
-//   time = start + imbalance max(k B (N - 1) / N / NIC,  k B (1 / N - 1 / n) / NVLink)
+//   time = start + imbalance max(k B (N - 1) / N / NIC,  k B leaving / uplink,  k B (1 / N - 1 / n) / NVLink)
 //
+// `leaving` is the share that goes to nodes under other leaves, (N - m) / N with m nodes under the leaf, and the uplink
+// a rank's part of what the leaf has above it.
 // combine is dispatch backwards with bytes of its own. Bandwidths of links are achieved ones. Those that DeepEP
 // publishes are logical, own node and rank included: B nodes / time, inside one node B ranks / time, and k B / time for
 // low-latency kernels.
@@ -57,6 +60,9 @@ struct ExpertRanks {
   std::int64_t ranks_per_node = 1;
   BytesPerSecond nvlink;
   BytesPerSecond nic;
+  // Of what goes to all nodes evenly, what leaves the leaf, and its wires for one rank; none where it leaves none.
+  double leaving_leaf = 0;
+  BytesPerSecond uplink = {};
 };
 
 // Of one rank, on average over tokens: how many nodes and ranks a token reaches, and what the rank's links carry.
@@ -65,12 +71,13 @@ struct ExpertTraffic {
   double ranks = 1;
   double nic_bytes = 0;
   double nvlink_bytes = 0;  // without copies for the own rank
+  double uplink_bytes = 0;
 };
 
 struct ExpertTime {
   double seconds = 0;
   ExpertTraffic traffic;
-  BytesPerSecond logical_bandwidth;  // as DeepEP publishes it
+  BytesPerSecond logical_bandwidth;  // as DeepEP publishes it; 0 where nothing takes time
 };
 
 // INVALID_ARGUMENT where ranks do not fill nodes, experts not ranks, top_k exceeds the experts that a token may reach,

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "sim/collectives/message_flows.h"
 #include "sim/collectives/nccl/time.h"
 
 namespace orrery::collectives {
@@ -14,7 +15,12 @@ using Nodes = std::vector<std::vector<std::int64_t>>;
 
 class FlowBuilder {
  public:
-  FlowBuilder(const Footprint& footprint, const Nodes& nodes) : footprint_(footprint), nodes_(nodes) {}
+  FlowBuilder(const Footprint& footprint, const Nodes& nodes)
+      : footprint_(footprint),
+        nodes_(nodes),
+        rails_(std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+                 return a.size() < b.size();
+               })->size()) {}
 
   std::vector<Flow> Build() {
     switch (footprint_.variant.algorithm) {
@@ -63,13 +69,13 @@ class FlowBuilder {
     }
   }
 
-  // From the ranks of a node to those of another, rail by rail.
+  // From the ranks of a node to those of another, rail by rail: as many channels of the same width as the emptiest node
+  // has ranks with a NIC for them.
   void Between(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to, std::int64_t numerator,
                std::int64_t denominator) {
-    const std::size_t rails = std::max(from.size(), to.size());
-    for (std::size_t rail = 0; rail < rails; ++rail) {
-      Add(from[rail % from.size()], to[rail % to.size()], static_cast<std::int64_t>(rail), numerator,
-          denominator * static_cast<std::int64_t>(rails));
+    for (std::size_t rail = 0; rail < rails_; ++rail) {
+      Add(from[rail], to[rail], static_cast<std::int64_t>(rail), numerator,
+          denominator * static_cast<std::int64_t>(rails_));
     }
   }
 
@@ -119,31 +125,26 @@ class FlowBuilder {
 
   const Footprint& footprint_;
   const Nodes& nodes_;
+  const std::size_t rails_;
   std::vector<Flow> flows_;
 };
 
 }  // namespace
 
 std::vector<Flow> FlowsOf(const Footprint& footprint, const Nodes& nodes) {
+  if (footprint.operation == Operation::kAllToAll) return AllToAllFlows(nodes);
+  if (footprint.operation == Operation::kSendRecv) return SendRecvFlows(nodes);
   return FlowBuilder(footprint, nodes).Build();
 }
 
 double MovedBy(const Footprint& footprint, const Nodes& nodes) {
+  if (footprint.operation == Operation::kAllToAll || footprint.operation == Operation::kSendRecv) {
+    return static_cast<double>(footprint.bytes) * nccl::Wire(footprint.variant.protocol);
+  }
   double ranks = 0;
   for (const std::vector<std::int64_t>& of_node : nodes) ranks += static_cast<double>(of_node.size());
-  const double bytes = static_cast<double>(footprint.bytes) * nccl::Wire(footprint.variant.protocol);
-  switch (footprint.variant.algorithm) {
-    case v1::RING:
-    case v1::PAT:
-      return bytes * nccl::RingShare(footprint.operation, ranks);
-    case v1::NVLS:
-    case v1::NVLS_TREE: {
-      const bool reduces = footprint.operation == Operation::kAllReduce;
-      return bytes * (reduces ? 1 + 1 / static_cast<double>(nodes.front().size()) : 1);
-    }
-    default:
-      return bytes;
-  }
+  return nccl::MovedBytes(footprint.operation, footprint.variant, static_cast<double>(footprint.bytes), ranks,
+                          static_cast<double>(nodes.front().size()));
 }
 
 }  // namespace orrery::collectives

@@ -12,6 +12,7 @@
 //   NVLSTree  inside the node as NVLS, between nodes as Tree
 //   PAT       one rank per node, moved = (n - 1) / n S: to the ranks 1, 2, 4 ... further, min(2^k, n - 2^k) / (n - 1)
 //   of it
+//   messages  moved = S, as message_flows.h says
 //
 // LL doubles what is moved, LL128 adds a fifteenth (their flags).
 #ifndef ORRERY_SIM_COLLECTIVES_FOOTPRINT_H_

@@ -128,7 +128,6 @@ std::uint32_t Accountant::FollowedStreams(const Program& program, const ProgramI
 Accountant::ProgramAccount Accountant::Prepare(const Program& program, const ProgramIndex& index) {
   ProgramAccount account;
   account.followed = FollowedStreams(program, index);
-  for (const HostOp& host_op : program.host_ops) account.host_waits |= host_op.waits != kNoEvent;
   account.update_position = index.position[static_cast<std::size_t>(program.update_op)];
   SumUpRuns(program, index, account);
 
@@ -196,13 +195,14 @@ void Accountant::BeginIteration(std::int32_t iteration, AccountMode mode, Time w
   if (mode == AccountMode::kAfter) window_end_ = window_end;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     const ProgramAccount& program = AccountOf(static_cast<std::int32_t>(u));
-    if (program.followed == 0 && !program.host_waits) continue;
+    const bool host_waits = IndexOf(static_cast<std::int32_t>(u)).host_waits;
+    if (program.followed == 0 && !host_waits) continue;
     // Later queries begin where a stream or host that follows others stands now, or after.
     Time oldest = clocks_.stream[clocks_.first_stream[u]];
     for (std::size_t s = 0; s < histories_[u].streams.size(); ++s) {
       if ((program.followed >> s & 1u) != 0) oldest = std::min(oldest, clocks_.stream[clocks_.first_stream[u] + s]);
     }
-    if (program.host_waits) oldest = std::min(oldest, clocks_.host[u]);
+    if (host_waits) oldest = std::min(oldest, clocks_.host[u]);
     for (History& history : histories_[u].streams) history.Forget(oldest);
     histories_[u].host.Forget(oldest);
   }
@@ -361,10 +361,9 @@ bool Accountant::CountWhole(const Evaluated& evaluated, std::int32_t position) {
 }
 
 // Segments that took longer than alone count by what they took; the pipeline's busy time knows what they take alone.
-// Where there are such, replays do not stop early, so that no iteration counts in full.
 void Accountant::CountStretched(const Evaluated& evaluated, std::int32_t position) {
-  ORRERY_CHECK(mode_ != AccountMode::kFull);
-  if (mode_ != AccountMode::kWindow) return;
+  if (mode_ == AccountMode::kFull) Expect(evaluated.unit, evaluated.op);
+  if (mode_ != AccountMode::kFull && mode_ != AccountMode::kWindow) return;
   const ProgramAccount& account = AccountOf(evaluated.unit);
   if (position < account.first_pipeline || position > account.last_pipeline) return;
   Time busy;
@@ -419,7 +418,7 @@ void Accountant::Count(std::int32_t unit, std::int32_t position, const Piece& pi
 
 template <typename Sink>
 void Accountant::FollowHost(const Evaluated& evaluated, Time begin, Time end, Sink&& sink) const {
-  if (AccountOf(evaluated.unit).host_waits && begin < evaluated.host_start) {
+  if (IndexOf(evaluated.unit).host_waits && begin < evaluated.host_start) {
     const Time until = std::min(end, evaluated.host_start);
     histories_[static_cast<std::size_t>(evaluated.unit)].host.Visit(begin, until, sink);
     begin = until;
@@ -439,7 +438,7 @@ void Accountant::FollowEvent(std::int32_t unit, std::int32_t event, Time begin, 
 }
 
 void Accountant::ReportHost(std::int32_t unit, std::int32_t host_op, Time previous_end, Time start) {
-  if (!AccountOf(unit).host_waits) return;
+  if (!IndexOf(unit).host_waits) return;
   History& history = histories_[static_cast<std::size_t>(unit)].host;
   const HostOp& op = ProgramOf(unit).host_ops[static_cast<std::size_t>(host_op)];
   if (start > previous_end) {
@@ -489,7 +488,9 @@ std::vector<TracedSpan> Accountant::Trace(Time window_begin, Time window_end,
       continue;
     }
     if (span.iteration != iteration_) continue;
-    for (std::int32_t by = 1; by >= -iteration_; --by) {
+    // Ready before the window's end; later ones at once where no time passes.
+    const std::int64_t most = period > Time() ? (window_end - span.ready - Time(1)).count() / period.count() : 1;
+    for (auto by = static_cast<std::int32_t>(most); by >= -iteration_; --by) {
       const Time shift = period * by;
       const TracedSpan shifted = {span.unit,          span.stream,        span.op,         span.iteration + by,
                                   span.ready + shift, span.start + shift, span.end + shift};

@@ -110,10 +110,9 @@ class Accountant {
     std::span<const ClassSum> ByClass(const RunSums& run) const {
       return std::span(sums).subspan(static_cast<std::size_t>(run.first), static_cast<std::size_t>(run.count));
     }
-    TimeByClass compute_total{};      // of all segments of the compute stream
-    TimeByClass compute_to_update{};  // the same without what follows the update
-    std::uint32_t followed = 0;       // streams with a history, one bit each
-    bool host_waits = false;
+    TimeByClass compute_total{};       // of all segments of the compute stream
+    TimeByClass compute_to_update{};   // the same without what follows the update
+    std::uint32_t followed = 0;        // streams with a history, one bit each
     std::int32_t update_position = 0;  // in the compute stream
     std::int32_t first_pipeline = -1;  // positions in the compute stream
     std::int32_t last_pipeline = -1;

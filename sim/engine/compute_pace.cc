@@ -104,4 +104,24 @@ Time ComputePace::KindChange() const {
   return kNever;
 }
 
+void ComputePace::AddTo(StateHash& hash) const {
+  std::uint64_t counts = 0;  // of a set
+  for (const auto& [load, times] : counts_) {
+    StateHash count{Time()};
+    count.Add(load);
+    count.Add(times);
+    counts += count.value();
+  }
+  hash.Add(counts);
+  hash.Add(count_);
+  if (!is_running()) return;
+  hash.AddInstant(host_start_);
+  hash.Add(place_.segment);
+  hash.AddInstant(place_.at);
+  hash.Add(place_.left);
+  hash.AddInstant(settled_);
+  hash.Add(std::int32_t{was_slowed_});
+  for (const Time end : ends_) hash.AddInstant(end);
+}
+
 }  // namespace orrery::engine

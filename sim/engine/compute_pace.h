@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "sim/engine/program.h"
+#include "sim/engine/state_hash.h"
 
 namespace orrery::engine {
 
@@ -46,6 +47,9 @@ class ComputePace {
   std::uint8_t kind() const { return kind_; }
   // When, after the last Settle, another kind runs or none; kNever where that is not before the operation ends.
   Time KindChange() const;
+
+  // Adds what decides how it goes on, but for which operation runs.
+  void AddTo(StateHash& hash) const;
 
  private:
   // A segment, from when it runs on (in the future: from when it is issued on), and its work that is left then.

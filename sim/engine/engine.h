@@ -39,6 +39,11 @@ class Engine {
   // With `until`, an engine may leave out what no compute stream, and no stream of a traced unit, is free to begin
   // before that instant, if that is all that is left.
   virtual absl::Status RunIteration(std::int32_t iteration, std::optional<Time> until) = 0;
+
+  // A hash of all that decides what follows, right after an iteration; instants count from now, iterations from that
+  // one. Where it repeats, so does everything after it, as long as hosts that wait for nothing and that nobody waited
+  // for (EngineState::waited_for) fall no further ahead than iterations are long. nullopt where clocks say as much.
+  virtual std::optional<std::uint64_t> Fingerprint() { return std::nullopt; }
 };
 
 struct EngineInputs {

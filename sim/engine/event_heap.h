@@ -26,6 +26,8 @@ class EventHeap {
   bool empty() const { return heap_.empty(); }
   // The first in order. Not of an empty heap, as Pop.
   const Event& top() const { return heap_.front(); }
+  // In no order.
+  std::span<const Event> all() const { return heap_; }
 
   // What is likely to follow the first soon: up to four, in no order; the second in order is among them.
   std::span<const Event> Soon() const {

@@ -1,7 +1,8 @@
 // Folding: the world of one unit per class of its refinement.
 //
 // A class of routes moves as one: its routes run at the same instants at the same rate, so that one of them that puts
-// on a link what all of them put on it stands for them.
+// on a link what all of them put on it stands for them. What each would do alone follows from the most that it puts on
+// one of the links of a class: all of them put the same amounts on each class.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -67,6 +68,7 @@ class Quotient {
     std::vector<std::int32_t>& first_link = folding_.first_link;  // the one that is looked at
     for (std::int32_t link = 0; link < static_cast<std::int32_t>(world_.link_capacities.size()); ++link) {
       std::int32_t& of_class = new_link[static_cast<std::size_t>(classes_.ClassOfLink(link))];
+      folding_.link_class.push_back(of_class >= 0 ? of_class : static_cast<std::int32_t>(first_link.size()));
       if (of_class >= 0) {
         ++folding_.links_alike[static_cast<std::size_t>(of_class)];
         continue;
@@ -76,24 +78,34 @@ class Quotient {
       folding_.links_alike.push_back(1);
       folding_.world.link_capacities.push_back(world_.link_capacities[static_cast<std::size_t>(link)]);
     }
-    std::vector<std::map<std::int32_t, std::int64_t>> loads;  // [new route]: bytes by new link
+    struct Sums {
+      std::int64_t bytes = 0;
+      std::int64_t of_one = 0;
+    };
+    std::vector<std::map<std::int32_t, Sums>> loads;  // [new route]: by new link
     for (std::int32_t r = 0; r < static_cast<std::int32_t>(world_.routes.size()); ++r) {
       if (!classes_.IsOwned(r)) continue;
       const Route& route = world_.routes[static_cast<std::size_t>(r)];
       std::int32_t& of_class = new_route_[static_cast<std::size_t>(classes_.ClassOfRoute(r))];
       if (of_class < 0) {
         of_class = static_cast<std::int32_t>(folding_.world.routes.size());
-        folding_.world.routes.push_back({.rate = route.rate});
+        folding_.world.routes.push_back({.rate = route.rate, .alike = 0});
         loads.emplace_back();
       }
+      ++folding_.world.routes[static_cast<std::size_t>(of_class)].alike;
       for (const LinkLoad& load : route.loads) {
-        const std::int32_t link = new_link[static_cast<std::size_t>(classes_.ClassOfLink(load.link))];
-        if (first_link[static_cast<std::size_t>(link)] != load.link) continue;
-        loads[static_cast<std::size_t>(of_class)][link] += load.bytes;
+        const std::int32_t link = folding_.link_class[static_cast<std::size_t>(load.link)];
+        Sums& sums = loads[static_cast<std::size_t>(of_class)][link];
+        sums.of_one = std::max(sums.of_one, load.bytes);
+        if (first_link[static_cast<std::size_t>(link)] == load.link) sums.bytes += load.bytes;
       }
     }
     for (std::size_t r = 0; r < loads.size(); ++r) {
-      for (const auto& [link, bytes] : loads[r]) folding_.world.routes[r].loads.push_back({link, bytes});
+      Route& route = folding_.world.routes[r];
+      for (const auto& [link, sums] : loads[r]) {
+        route.loads.push_back({link, sums.bytes});
+        route.of_one.push_back(sums.of_one);
+      }
     }
   }
 

@@ -37,6 +37,16 @@ struct UnitLayout {
   std::size_t first_event = 0;
   std::size_t first_slot = 0;
   std::size_t first_host_op = 0;
+
+  const Op& OpAt(std::int32_t op) const { return program->ops[static_cast<std::size_t>(op)]; }
+  const Part& PartAt(std::int32_t part) const { return program->parts[static_cast<std::size_t>(part)]; }
+  const std::vector<std::int32_t>& OpsOf(std::int32_t stream) const {
+    return index->stream_ops[static_cast<std::size_t>(stream)];
+  }
+  std::int32_t SlotOf(std::int32_t link, std::int32_t sequence) const {
+    return slots->first[static_cast<std::size_t>(link)] + sequence;
+  }
+  const MessageEnd& EndOf(std::int32_t slot) const { return slots->ends[static_cast<std::size_t>(slot)]; }
 };
 
 // A unit's slot of a group.
@@ -76,6 +86,16 @@ struct IterationState {
 
   // As if nothing had happened.
   void Reset(const WorldLayout& layout);
+
+  Slot& SlotAt(const UnitLayout& unit, std::int32_t slot) {
+    return slots[unit.first_slot + static_cast<std::size_t>(slot)];
+  }
+  Time& EventEnd(const UnitLayout& unit, std::int32_t event) {
+    return event_ends[unit.first_event + static_cast<std::size_t>(event)];
+  }
+  Time& HostStart(const UnitLayout& unit, std::int32_t host_op) {
+    return host_starts[unit.first_host_op + static_cast<std::size_t>(host_op)];
+  }
 
   std::vector<Time> event_ends;               // [UnitLayout::first_event + event]
   std::vector<Time> host_starts;              // [UnitLayout::first_host_op + host op]

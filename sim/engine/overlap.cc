@@ -124,4 +124,19 @@ void Overlap::SettleTransfer(std::int32_t id, Time now) {
   changes_.push_back({What::kTransferEnds, id, now + TimeOfWork(transfer.left, transfer.rate)});
 }
 
+void Overlap::AddUnit(std::int32_t unit, StateHash& hash) const {
+  if (!Paces(unit)) return;
+  hash.Add(std::int32_t{is_marked_[static_cast<std::size_t>(unit)]});
+  paces_[static_cast<std::size_t>(unit)]->AddTo(hash);
+}
+
+void Overlap::AddTransfer(std::int32_t id, StateHash& hash) const {
+  if (static_cast<std::size_t>(id) >= transfers_.size()) return;
+  const Transfer& transfer = transfers_[static_cast<std::size_t>(id)];
+  if (transfer.ends.empty()) return;
+  hash.AddInstant(transfer.since);
+  hash.Add(transfer.left);
+  hash.Add(transfer.rate);
+}
+
 }  // namespace orrery::engine

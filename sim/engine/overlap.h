@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "sim/engine/compute_pace.h"
 #include "sim/engine/iteration_state.h"
+#include "sim/engine/state_hash.h"
 #include "sim/engine/world.h"
 
 namespace orrery::engine {
@@ -64,6 +65,10 @@ class Overlap {
   bool is_settled() const { return marked_.empty(); }
   // Valid until the next call.
   std::span<const Change> Settle(Time now);
+
+  // Adds what decides how the unit's compute stream, or the transfer, goes on.
+  void AddUnit(std::int32_t unit, StateHash& hash) const;
+  void AddTransfer(std::int32_t id, StateHash& hash) const;
 
  private:
   struct Transfer {

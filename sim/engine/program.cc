@@ -32,6 +32,7 @@ class Indexer {
       if (segment.duration < Time() || segment.issue < Time() || !IsClass(segment.time_class)) {
         return absl::InternalError("program: a segment has a negative time or an unknown class");
       }
+      index_.segments_wait |= segment.issue > Time();
     }
     std::int32_t host_op = 0;
     const auto ops = static_cast<std::int32_t>(program_.ops.size());
@@ -207,7 +208,7 @@ class Indexer {
     return absl::OkStatus();
   }
 
-  absl::Status CheckWaits() const {
+  absl::Status CheckWaits() {
     for (const Op& op : program_.ops) {
       for (std::int32_t event : op.waits) {
         if (event == kNoEvent) break;
@@ -216,7 +217,9 @@ class Indexer {
     }
     for (const HostOp& host_op : program_.host_ops) {
       if (host_op.duration < Time()) return absl::InternalError("program: a host op of negative duration");
-      if (host_op.waits != kNoEvent) ABSL_RETURN_IF_ERROR(CheckEvent(host_op.waits));
+      if (host_op.waits == kNoEvent) continue;
+      ABSL_RETURN_IF_ERROR(CheckEvent(host_op.waits));
+      index_.host_waits = true;
     }
     return absl::OkStatus();
   }

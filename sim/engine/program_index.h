@@ -39,6 +39,8 @@ struct ProgramIndex {
   // What depends on an operation's segments alone is worked out once per run. The first run is the empty one.
   std::vector<SegmentRun> runs;
   std::vector<std::int32_t> run_of;  // [op]
+  bool host_waits = false;           // some host op does, for an event
+  bool segments_wait = false;        // some segment is issued after its host op began
 };
 
 // Checks and indexes a program, or all of a world: the errors of CheckProgram and CheckWorld.

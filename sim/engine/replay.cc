@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -55,7 +56,7 @@ class Replayer {
   Replayer(const World& world, const std::vector<ProgramIndex>& indices, const ReplayOptions& options)
       : world_(world),
         options_(options),
-        may_stop_(options.stop_when_periodic && options.transfers == nullptr && !HasLoads(world)),
+        may_stop_(options.stop_when_periodic && (options.transfers == nullptr || !options.whole_iterations)),
         state_(world) {
     for (const ProgramIndex& index : indices) masks_.push_back(MasksOf(index));
     accountant_.emplace(world_, indices, state_.clocks, options_);
@@ -115,8 +116,21 @@ class Replayer {
     return absl::OkStatus();
   }
 
-  // Whether all clocks moved by one constant, the largest move, but for those that nobody waited for: see replay.h.
+  // Whether this iteration has left everything as the one before did, as far as it shows: see replay.h.
   bool IsPeriodic(const Clocks& before) {
+    const std::optional<std::uint64_t> fingerprint = engine_->Fingerprint();
+    const std::optional<std::uint64_t> fingerprint_before = std::exchange(fingerprint_, fingerprint);
+    if (!fingerprint.has_value()) return ClocksArePeriodic(before);
+    if (fingerprint != fingerprint_before) return false;
+    const Time period = EndOf(replay_.iterations_evaluated - 1) - EndOf(replay_.iterations_evaluated - 2);
+    for (std::size_t u = 0; u < world_.units.size(); ++u) {
+      if (state_.clocks.host[u] - before.host[u] > period) return false;
+    }
+    return true;
+  }
+
+  // Whether all clocks moved by one constant, the largest move, but for those that nobody waited for.
+  bool ClocksArePeriodic(const Clocks& before) {
     const Clocks& now = state_.clocks;
     Time period;
     for (std::size_t s = 0; s < now.stream.size(); ++s) period = std::max(period, now.stream[s] - before.stream[s]);
@@ -154,13 +168,14 @@ class Replayer {
 
   const World& world_;
   const ReplayOptions& options_;
-  // Clocks alone do not say what shared links and loads do next.
+  // Links are asked what they carried in iterations that are whole.
   const bool may_stop_;
   std::vector<StreamMasks> masks_;  // [program]
   EngineState state_;
   std::optional<Accountant> accountant_;
   std::unique_ptr<Engine> engine_;
-  std::vector<std::uint32_t> runs_ahead_;  // [unit]: streams out of phase with the period
+  std::optional<std::uint64_t> fingerprint_;  // after the last iteration
+  std::vector<std::uint32_t> runs_ahead_;     // [unit]: streams out of phase with the period
   Replay replay_;
 };
 

@@ -8,9 +8,10 @@
 // Replay stops early once it is periodic: every clock (where a stream or the host stands at the end of an iteration)
 // equals that of the previous iteration plus one constant. Clocks that fall behind that constant are ignored where
 // nobody waited for them (a host without cost, a stream that runs ahead): falling behind, they are never waited for
-// again. One more iteration is then replayed and stands for all later ones, so that the account, the trace (but for
-// streams that run ahead) and the period are those without stopping; hashes and tasks cover the iterations that were
-// replayed.
+// again. Where links are shared or loads change rates, clocks do not say what comes next, and everything that decides
+// it has to be where it was (Engine::Fingerprint). One more iteration is then replayed and stands for all later ones,
+// so that the account, the trace (but for streams that run ahead) and the period are those without stopping; hashes and
+// tasks cover the iterations that were replayed.
 //
 // Classes. The compute stream meets, in this order, what blocks its next operation: its issue (class of what the host
 // is doing then: issuing is kHost, waiting for an event is followed), each waited event in order (followed to the
@@ -46,11 +47,10 @@ struct ReplayOptions {
   // Units whose operations in the window are returned.
   std::vector<std::int32_t> traced_units;
   // What shares links, where the world has routes; null: durations are constant. The event queue alone can use it, as
-  // it alone evaluates loads, and does not stop early then. It must be fresh, and outlive the replay; no load may slow
-  // transfers.
+  // it alone evaluates loads. It must be fresh, and outlive the replay; no load may slow transfers.
   Transfers* transfers = nullptr;
-  // Replays every iteration to its end. Off, what lies behind the window may be left out: for who asks `transfers`
-  // what links carried.
+  // Replays every iteration to its end, and with `transfers` all of them. Off, what lies behind the window may be left
+  // out: for who asks `transfers` what links carried.
   bool whole_iterations = false;
   // Fault injection for tests of the tests: adds this to the end of the middle operation of the first unit's compute
   // stream, in every iteration.

@@ -22,6 +22,13 @@ struct SharedTransfer {
   std::int32_t op = 0;
 };
 
+// How far a transfer is: a hash of its progress and pace, instants counted from now. Where those of all transfers under
+// way are equal, so is when they end, for as long as the same ones begin.
+struct TransferProgress {
+  std::int64_t id = 0;
+  std::uint64_t hash = 0;
+};
+
 // Instants do not decrease from call to call. What begins and what ends at one instant is known before anything later
 // is asked, so that the order of calls of one instant must not matter.
 class Transfers {
@@ -39,6 +46,9 @@ class Transfers {
 
   // Ends those that end at `now`, which is NextEnd(), and appends their ids.
   virtual void End(Time now, std::vector<std::int64_t>* ids) = 0;
+
+  // Of all that are under way, in no order.
+  virtual std::vector<TransferProgress> Progress(Time now) = 0;
 };
 
 }  // namespace orrery::engine

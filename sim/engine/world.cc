@@ -183,6 +183,7 @@ class WorldChecker {
       if (load.link <= last || load.bytes < 1) return false;
       last = load.link;
     }
+    if (!route.of_one.empty() && route.of_one.size() != route.loads.size()) return false;
     return route.rate >= 1 && last < static_cast<std::int32_t>(world_.link_capacities.size());
   }
 

@@ -48,6 +48,10 @@ struct Route {
   std::int64_t rate = 0;
   // Ascending by link, each once.
   std::vector<LinkLoad> loads = {};
+  // Transfers that it stands for, each on links like these; and, by load, what one of them puts on such a link (on that
+  // which it loads most). Empty: all of it.
+  std::int64_t alike = 1;
+  std::vector<std::int64_t> of_one = {};
 
   friend bool operator==(const Route&, const Route&) = default;
 };
@@ -73,8 +77,9 @@ absl::Status CheckWorld(const World& world);
 // same channels, and are in groups of the same set of classes. All units of a class have the same timeline, so that one
 // stands for all. Programs with equal content are one program.
 struct Folding {
-  World world;                         // one unit per class, ordered by first_rank; multiplicities add up
-  std::vector<std::int32_t> class_of;  // by unit of the original world
+  World world;                                // one unit per class, ordered by first_rank; multiplicities add up
+  std::vector<std::int32_t> class_of;         // by unit of the original world
+  std::vector<std::int32_t> link_class = {};  // likewise, by link
   // By link of `world`: the first of the original world that it stands for, and how many they are.
   std::vector<std::int32_t> first_link = {};
   std::vector<std::int64_t> links_alike = {};

@@ -46,9 +46,15 @@ absl::Status FlowNetwork::CheckLink(LinkId link) const {
 }
 
 absl::Status FlowNetwork::DescribeLoads(const Activity& activity) {
+  if (!activity.of_one.empty() && activity.of_one.size() != activity.loads.size())
+    return absl::InvalidArgumentError(absl::StrCat("activity of key ", activity.key, ": ", activity.of_one.size(),
+                                                   " loads of one for ", activity.loads.size(), " loads"));
   for (const LinkLoad& load : activity.loads) {
     ABSL_RETURN_IF_ERROR(CheckLink(load.link));
     if (load.bytes_per_unit < 1) return TooSmall(activity, "bytes per unit", load.bytes_per_unit, 1);
+  }
+  for (const std::int64_t of_one : activity.of_one) {
+    if (of_one < 1) return TooSmall(activity, "bytes per unit of one", of_one, 1);
   }
   std::vector<Hop>& hops = described_hops_;
   hops.clear();
@@ -62,6 +68,12 @@ absl::Status FlowNetwork::DescribeLoads(const Activity& activity) {
     Hop& hop = hops[Index(index - 1)];
     hop.load += std::min(load.bytes_per_unit, kMaxRate.count() + 1 - hop.load);
   }
+  described_.is_several = !activity.of_one.empty();
+  described_of_one_.assign(described_.is_several ? hops.size() : 0, 0);
+  for (std::size_t i = 0; i < activity.of_one.size(); ++i) {
+    std::int64_t& sum = described_of_one_[Index(hop_of_link_[Index(activity.loads[i].link)] - 1)];
+    sum += std::min(activity.of_one[i], kMaxRate.count() + 1 - sum);
+  }
   for (const Hop& hop : hops) hop_of_link_[Index(hop.link)] = 0;
   return absl::OkStatus();
 }
@@ -73,6 +85,7 @@ absl::Status FlowNetwork::Describe(const Activity& activity) {
   if (activity.min_duration < Time()) return TooSmall(activity, "minimal duration", activity.min_duration.count(), 0);
   if (activity.weight < 1) return TooSmall(activity, "weight", activity.weight, 1);
   if (activity.count < 1) return TooSmall(activity, "count", activity.count, 1);
+  if (activity.alike < 1) return TooSmall(activity, "number alike", activity.alike, 1);
   if (cap < 1) return TooSmall(activity, "rate cap", cap, 1);
   ABSL_RETURN_IF_ERROR(DescribeLoads(activity));
   if (activity.loads.empty() && !activity.rate_cap.has_value() && activity.min_duration == Time())
@@ -86,13 +99,14 @@ absl::Status FlowNetwork::Describe(const Activity& activity) {
     const Int128 rate = CeilOfRatio(activity.work.count(), activity.min_duration.count());
     if (rate < slot.limit.count()) slot.limit = Rate(std::max(std::int64_t{1}, static_cast<std::int64_t>(rate)));
   }
-  slot.alone = AloneRate(slot.limit, described_hops_);
+  slot.alone = AloneRate(slot.limit, described_hops_, described_of_one_);
   if (slot.alone < Rate(1))
     return absl::InvalidArgumentError(
         absl::StrCat("activity of key ", activity.key, ": bytes per unit above a link's capacity"));
   if (activity.work >= WorkAt(slot.alone, kNever)) return TooLong(activity);
   slot.weight = activity.weight;
   slot.count = activity.count;
+  slot.alike = activity.alike;
   slot.work = slot.left = activity.work;
   slot.min_duration = activity.min_duration;
   slot.key = activity.key;
@@ -171,7 +185,7 @@ absl::Status FlowNetwork::SetCapacity(LinkId l, Time time, BytesPerSecondInteger
   link.capacity = rate;
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
     Slot& slot = slots_[Index(hops_[Index(h)].slot)];
-    slot.alone = AloneRate(slot.limit, HopsOf(slot));
+    slot.alone = AloneRate(slot.limit, HopsOf(slot), LoadsOfOne(slot));
     Demand(slot, 1);
   }
   return absl::OkStatus();
@@ -190,7 +204,11 @@ void FlowNetwork::End(std::int32_t s) {
   Slot& slot = slots_[Index(s)];
   Settle(slot);
   Completion completion{Handle{s, slot.serial}, slot.key, slot.start, now_, Time(), kNoLink, slot.bypassed};
-  if (!slot.delays.empty()) ReportDelays(slot, completion);
+  if (options_.attribute_delays) {
+    SlowOn(s, kNoLink);
+    ChargeForLeaver(s);
+  }
+  if (!slot.delays.empty()) ReportDelays(s, completion);
   ended_.push_back(completion);
   Leave(s);
   slot.active = false;
@@ -199,6 +217,7 @@ void FlowNetwork::End(std::int32_t s) {
   active_ -= slot.count;
   completed_ += slot.count;
   if (slot.bypassed) bypassed_ += slot.count;
+  if (completion.delay == Time()) never_slowed_ += slot.count;
 }
 
 Time FlowNetwork::NextEvent() {

@@ -19,6 +19,14 @@
 //   picosecond
 // An activity that never shared takes exactly max(minimal duration, ceil(work / alone)): DurationAlone.
 //
+// Who slowed whom. Activity i is slowed on link l while l is its bottleneck and rate_i < alone_i; its delay there is
+// the integral of (alone_i - rate_i) / alone_i over that time. Of it, activity j takes the share
+//
+//   B_ijl / sum over j of B_ijl,   B_ijl = bytes that j put on l while i was slowed there,
+//
+// where activities of one key are one, and the others that i stands for or is bundled with are among them. Bytes are
+// exact, so that shares do not depend on order, bundling or what is solved again either.
+//
 // All changes of one instant apply before any rate is computed again. Time 0 is the beginning; it never goes back.
 // Source: D. Bertsekas and R. Gallager, "Data Networks", 2nd edition, section 6.5.2; validity (large transfers under a
 // transport that shares fairly): P. Velho et al., "On the validity of flow-level TCP network models", TOMACS 23(4),
@@ -61,9 +69,15 @@ struct Activity {
   std::int64_t weight = 1;  // at least 1: its share of a contended link, in proportion, of progress
   // A bundle of that many equal activities, each with these loads and this work; they progress and end together.
   std::int64_t count = 1;
+  // It stands for that many, each on links like these, where the loads are those of all on one link: weighs the delays
+  // that links sum up. By load, at least 1, what one of them puts on such a link, which is what it has to itself alone;
+  // empty: all of it.
+  std::int64_t alike = 1;
+  std::span<const std::int64_t> of_one = {};
   std::optional<Rate> rate_cap;  // protocol limit, at least 1
   Time min_duration;             // never shorter than this, as if the cap were work / min_duration
-  std::uint64_t key = 0;         // orders completions of one instant; distinct keys make their order total
+  // Orders completions of one instant; distinct keys make their order total. Names it in reports.
+  std::uint64_t key = 0;
 };
 
 struct Handle {
@@ -94,11 +108,26 @@ struct LinkUse {
   Time delay;                      // by which it slowed them: the sum over them
   std::uint64_t most_delayed = 0;  // key of the activity that it slowed most, the smallest where several; if delay > 0
   Time most_delay;
+  // With attribute_delays: key of the activity that took most of that, the smallest where several, and how much.
+  std::uint64_t most_taken_by = 0;
+  Time most_taken;
+};
+
+// How far an activity in progress is.
+struct Progress {
+  Handle activity;
+  Time start;
+  Work left;   // at `since`
+  Time since;  // when progress was booked
+  Rate rate;   // since then
+  LinkId bottleneck = kNoLink;
 };
 
 struct FlowNetworkOptions {
   // False: every change solves everything again. The answers are the same; for tests.
   bool incremental = true;
+  // Says who took what activities lost (LinkUse::most_taken_by). Costs time where many share links.
+  bool attribute_delays = false;
 };
 
 class FlowNetwork {
@@ -140,9 +169,13 @@ class FlowNetwork {
   std::size_t num_links() const { return links_.size(); }
   std::int64_t active() const { return active_; }        // activities in progress; a bundle counts as `count`
   std::int64_t completed() const { return completed_; }  // likewise
-  std::int64_t bypassed() const { return bypassed_; }    // of the completed
-  std::int64_t solves() const { return solves_; }        // fillings, of however many activities
+  std::int64_t bypassed() const { return bypassed_; }    // of the completed: never in the solver
+  // Of the completed: without delay, those that were in the solver and had their alone rate all the same included.
+  std::int64_t never_slowed() const { return never_slowed_; }
+  std::int64_t solves() const { return solves_; }  // fillings, of however many activities
 
+  // Of all activities in progress, in no order, as they go on from now.
+  std::vector<Progress> UnderWay();
   // The rate from now on; 0 for an activity that ended.
   Rate RateOf(Handle activity);
   // InvalidArgument: unknown link.
@@ -179,12 +212,19 @@ class FlowNetwork {
     std::int64_t activities = 0;
     Time busy;
   };
+  // A delay on a link.
+  struct Victim {
+    Time delay;
+    std::uint64_t key = 0;
+    std::uint64_t taken_by = 0;
+    Time taken;
+  };
   struct Reported {
     Time capacity_since;
     Work could_carry;  // before that
     Time delay;
-    Time most_delay;
-    std::uint64_t most_delayed = 0;
+    // The greatest, and who took most of it.
+    Victim most;
   };
   struct Delay {
     LinkId link = 0;
@@ -201,7 +241,8 @@ class FlowNetwork {
     LinkId bottleneck = kNoLink;
     bool active = false;
     bool bypassed = true;
-    bool stale = true;  // has no rate, or one for another alone rate
+    bool is_several = false;  // has loads of one
+    bool stale = true;        // has no rate, or one for another alone rate
     Rate alone;
     Rate rate;
     Work left;   // at `since`
@@ -210,15 +251,32 @@ class FlowNetwork {
     Time min_duration;
     std::int64_t weight = 1;
     std::int64_t count = 1;
+    std::int64_t alike = 1;
     Work work;
     std::uint64_t key = 0;
     Rate limit;  // what caps it beside its links
     std::vector<Delay> delays;
   };
+  // Bytes that activities of a key put on a link while another was slowed there. While that lasts, without what those
+  // in progress had put there when it began.
+  struct ChargeOfKey {
+    LinkId link = 0;
+    std::uint64_t key = 0;
+    Work bytes;
+  };
+  struct Charges {
+    LinkId slowed_on = kNoLink;
+    std::vector<ChargeOfKey> all;  // by (link, key)
+  };
 
   static std::size_t Index(std::int32_t i) { return static_cast<std::size_t>(i); }
   Link& LinkOf(const Hop& hop) { return links_[Index(hop.link)]; }
   std::span<Hop> HopsOf(const Slot& slot) { return {hops_.data() + slot.first_hop, Index(slot.num_hops)}; }
+  // Loads of one, by hop; empty: all of it is.
+  std::span<const std::int64_t> LoadsOfOne(const Slot& slot) const {
+    if (!slot.is_several) return {};
+    return {loads_of_one_.data() + slot.first_hop, Index(slot.num_hops)};
+  }
 
   // Checks; the activity goes to described_ and described_hops_.
   absl::Status CheckLink(LinkId link) const;
@@ -226,7 +284,7 @@ class FlowNetwork {
   absl::Status DescribeLoads(const Activity& activity);
   absl::Status CheckShares() const;
   absl::Status MoveTo(Time time);
-  Rate AloneRate(Rate limit, std::span<const Hop> hops) const;
+  Rate AloneRate(Rate limit, std::span<const Hop> hops, std::span<const std::int64_t> of_one) const;
 
   // What one activity is on its links.
   std::int32_t TakeSlot();
@@ -255,8 +313,16 @@ class FlowNetwork {
 
   // Reports.
   static void CloseDelays(Slot& slot);
-  void ReportDelays(Slot& slot, Completion& completion);
+  void ReportDelays(std::int32_t s, Completion& completion);
+  Work DoneOf(const Slot& slot) const;
   LinkUse Use(LinkId l) const;
+
+  // Who took what was lost.
+  void SlowOn(std::int32_t s, LinkId l);
+  void ChargeUsers(std::int32_t s, LinkId l, int sign);
+  void Charge(std::int32_t s, LinkId l, std::uint64_t key, Work bytes);
+  void ChargeForLeaver(std::int32_t s);
+  Victim VictimOn(LinkId l, std::int32_t s, Time delay) const;
 
   FlowNetworkOptions options_;
   Time now_;
@@ -265,10 +331,13 @@ class FlowNetwork {
   std::vector<Reported> reported_;  // by link
   std::vector<Slot> slots_;
   std::vector<Hop> hops_;
+  std::vector<std::int64_t> loads_of_one_;  // by hop, of activities that are several
+  std::vector<Charges> charges_;            // by slot; empty unless delays are attributed
   std::vector<std::int32_t> free_slots_;
   std::int64_t active_ = 0;
   std::int64_t completed_ = 0;
   std::int64_t bypassed_ = 0;
+  std::int64_t never_slowed_ = 0;
   std::int64_t solves_ = 0;
 
   // What the changes of this instant may have moved.
@@ -294,6 +363,7 @@ class FlowNetwork {
   ProgressiveFilling filling_;
   Slot described_;
   std::vector<Hop> described_hops_;
+  std::vector<std::int64_t> described_of_one_;
   std::vector<std::int32_t> hop_of_link_;  // [link], of described_: 1 + index, 0 where it has none
 };
 

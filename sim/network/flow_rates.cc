@@ -5,10 +5,11 @@
 
 namespace orrery::network {
 
-Rate FlowNetwork::AloneRate(Rate limit, std::span<const Hop> hops) const {
-  for (const Hop& hop : hops) {
-    const Rate capacity = links_[Index(hop.link)].capacity;
-    limit = std::min(limit, hop.load == 1 ? capacity : capacity / hop.load);
+Rate FlowNetwork::AloneRate(Rate limit, std::span<const Hop> hops, std::span<const std::int64_t> of_one) const {
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    const Rate capacity = links_[Index(hops[i].link)].capacity;
+    const std::int64_t load = of_one.empty() ? hops[i].load : of_one[i];
+    limit = std::min(limit, load == 1 ? capacity : capacity / load);
   }
   return limit;
 }
@@ -43,6 +44,10 @@ std::int32_t FlowNetwork::TakeSlot() {
     slot.first_hop = static_cast<std::int32_t>(hops_.size());
     hops_.resize(hops_.size() + Index(slot.room));
   }
+  if (options_.attribute_delays) {
+    charges_.resize(slots_.size());
+    charges_[Index(s)].all.clear();
+  }
   active_ += slot.count;
   return s;
 }
@@ -62,6 +67,10 @@ void FlowNetwork::Join(std::int32_t s) {
       hops_[Index(link.first_hop)].previous = h;
     link.first_hop = h;
     if (link.can_bind) ++slot.binding;
+  }
+  if (slot.is_several) {
+    loads_of_one_.resize(hops_.size());
+    std::copy(described_of_one_.begin(), described_of_one_.end(), loads_of_one_.begin() + slot.first_hop);
   }
   Demand(slot, 1);
 }
@@ -275,6 +284,7 @@ void FlowNetwork::Settle(Slot& slot) {
 
 void FlowNetwork::SetRate(std::int32_t s, Rate rate, LinkId bottleneck) {
   Slot& slot = slots_[Index(s)];
+  if (options_.attribute_delays) SlowOn(s, rate < slot.alone ? bottleneck : kNoLink);
   if (slot.rate == rate && slot.bottleneck == bottleneck) return;
   Settle(slot);
   slot.rate = rate;

@@ -1,6 +1,7 @@
 // What a FlowNetwork says about its activities and links.
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "base/status_macros.h"
 #include "sim/network/flow_network.h"
@@ -14,6 +15,18 @@ Rate FlowNetwork::RateOf(Handle activity) {
   return slot.active && slot.serial == activity.serial ? slot.rate : Rate();
 }
 
+std::vector<Progress> FlowNetwork::UnderWay() {
+  Refresh();
+  std::vector<Progress> all;
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    const Slot& slot = slots_[s];
+    if (!slot.active) continue;
+    const Handle handle{static_cast<std::int32_t>(s), slot.serial};
+    all.push_back({handle, slot.start, slot.left, slot.since, slot.rate, slot.bottleneck});
+  }
+  return all;
+}
+
 // Turns lost work into time while the alone rate is still the one at which it was lost.
 void FlowNetwork::CloseDelays(Slot& slot) {
   for (Delay& delay : slot.delays) {
@@ -22,7 +35,8 @@ void FlowNetwork::CloseDelays(Slot& slot) {
   }
 }
 
-void FlowNetwork::ReportDelays(Slot& slot, Completion& completion) {
+void FlowNetwork::ReportDelays(std::int32_t s, Completion& completion) {
+  Slot& slot = slots_[Index(s)];
   CloseDelays(slot);
   Time most;
   for (const Delay& delay : slot.delays) {
@@ -33,12 +47,17 @@ void FlowNetwork::ReportDelays(Slot& slot, Completion& completion) {
       completion.bottleneck = delay.link;
     }
     Reported& reported = reported_[Index(delay.link)];
-    reported.delay += delay.time * slot.count;
-    if (delay.time > reported.most_delay || (delay.time == reported.most_delay && slot.key < reported.most_delayed)) {
-      reported.most_delay = delay.time;
-      reported.most_delayed = slot.key;
-    }
+    reported.delay += delay.time * (slot.count * slot.alike);
+    if (delay.time < reported.most.delay) continue;
+    const Victim victim = VictimOn(delay.link, s, delay.time);
+    const auto rank = [](const Victim& v) { return std::tuple(-v.delay.count(), v.key, v.taken_by, -v.taken.count()); };
+    if (rank(victim) < rank(reported.most)) reported.most = victim;
   }
+}
+
+// So far, up to now.
+Work FlowNetwork::DoneOf(const Slot& slot) const {
+  return slot.work - slot.left + std::min(slot.left, WorkAt(slot.rate, now_ - slot.since));
 }
 
 LinkUse FlowNetwork::Use(LinkId l) const {
@@ -51,13 +70,14 @@ LinkUse FlowNetwork::Use(LinkId l) const {
               0,
               traffic.activities,
               reported.delay,
-              reported.most_delayed,
-              reported.most_delay};
+              reported.most.key,
+              reported.most.delay,
+              reported.most.taken_by,
+              reported.most.taken};
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
     const Hop& hop = hops_[Index(h)];
     const Slot& slot = slots_[Index(hop.slot)];
-    const Work done = slot.work - slot.left + std::min(slot.left, WorkAt(slot.rate, now_ - slot.since));
-    use.bytes += done * (Int128{slot.count} * hop.load);
+    use.bytes += DoneOf(slot) * (Int128{slot.count} * hop.load);
   }
   if (link.first_hop != kNone) use.busy += now_ - link.busy_since;
   const Work could_carry = reported.could_carry + WorkAt(link.capacity, now_ - reported.capacity_since);

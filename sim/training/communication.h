@@ -34,7 +34,7 @@ struct Communication {
 // On the plan's cluster, with its version of NCCL. The plan must outlive them.
 inline collectives::CollectivePrices CollectivePricesOf(const Plan& plan) {
   return {plan.run.cluster(), plan.run.software().nccl(),
-          plan.shares_links() ? collectives::nccl::Twins::kIdle : collectives::nccl::Twins::kActive};
+          plan.prices_alone ? collectives::nccl::Twins::kIdle : collectives::nccl::Twins::kActive};
 }
 
 inline Communication CommunicationOf(const Plan& plan, const collectives::Price& price, const Taken& taken = {}) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "sim/training/op_names.h"
@@ -46,10 +49,10 @@ std::vector<std::string> KindsOfRoutes(const engine::World& world) {
 }
 
 // Of a key of SharedTransfers. Programs of a folding are those of the built world, by the rank of the unit.
-std::string NameOfTransfer(std::uint64_t key, const TrainingWorld& built, const engine::Folding& replayed) {
+std::string NameOfTransfer(std::uint64_t key, const TrainingWorld& built, const engine::Folding& alike) {
   const auto unit = static_cast<std::size_t>(key >> 32);
   const auto op = static_cast<std::size_t>(key & 0xffffffffu);
-  const std::int64_t rank = replayed.world.units[unit].first_rank;
+  const std::int64_t rank = alike.world.units[unit].first_rank;
   const auto original = std::find_if(built.world.units.begin(), built.world.units.end(),
                                      [&](const engine::Unit& other) { return other.first_rank == rank; });
   const auto program = static_cast<std::size_t>(original->program);
@@ -58,41 +61,108 @@ std::string NameOfTransfer(std::uint64_t key, const TrainingWorld& built, const 
   return absl::StrCat(NameOf(label), " of rank ", rank);
 }
 
-}  // namespace
+// Of a class of links.
+struct ClassUse {
+  std::int32_t link = -1;  // its first in the world that was replayed
+  network::LinkUse use;    // of that link; the delay is that of all of them, the greatest one's is the greatest of all
+};
 
-LinkSummary BusiestLinks(const TrainingWorld& built, const engine::Folding& replayed,
-                         const topology::Topology& topology, const network::SharedTransfers& transfers,
-                         std::size_t count) {
-  const network::FlowNetwork& network = transfers.network();
-  LinkSummary summary{.links = {}, .transfers = network.completed(), .never_shared = network.bypassed()};
-  const std::vector<std::string> kinds = KindsOfRoutes(replayed.world);
-  std::vector<std::map<std::string, double>> bytes(replayed.world.link_capacities.size());
+std::vector<ClassUse> UsesOfClasses(const engine::World& world, const engine::Folding& alike,
+                                    const network::SharedTransfers& transfers) {
+  const bool is_folded = &world == &alike.world;
+  std::vector<ClassUse> classes(alike.first_link.size());
+  for (std::int32_t link = 0; link < static_cast<std::int32_t>(world.link_capacities.size()); ++link) {
+    const network::LinkUse use = transfers.UseOf(link);
+    ClassUse& known =
+        classes[static_cast<std::size_t>(is_folded ? link : alike.link_class[static_cast<std::size_t>(link)])];
+    if (known.link < 0) {
+      known = {link, use};
+      continue;
+    }
+    known.use.delay += use.delay;
+    const auto rank = [](const network::LinkUse& u) {
+      return std::tuple(-u.most_delay.count(), u.most_delayed, u.most_taken_by, -u.most_taken.count());
+    };
+    if (rank(use) >= rank(known.use)) continue;
+    known.use.most_delay = use.most_delay;
+    known.use.most_delayed = use.most_delayed;
+    known.use.most_taken_by = use.most_taken_by;
+    known.use.most_taken = use.most_taken;
+  }
+  return classes;
+}
+
+// [link][kind]: bytes.
+std::vector<std::map<std::string, network::Work>> BytesByKind(const engine::World& world,
+                                                              const network::SharedTransfers& transfers) {
+  const std::vector<std::string> kinds = KindsOfRoutes(world);
+  std::vector<std::map<std::string, network::Work>> bytes(world.link_capacities.size());
   for (std::size_t r = 0; r < kinds.size(); ++r) {
-    const double units = transfers.UnitsOf(static_cast<std::int32_t>(r));
-    for (const engine::LinkLoad& load : replayed.world.routes[r].loads) {
-      bytes[static_cast<std::size_t>(load.link)][kinds[r]] += units * static_cast<double>(load.bytes);
+    const network::Work units = transfers.UnitsOf(static_cast<std::int32_t>(r));
+    for (const engine::LinkLoad& load : world.routes[r].loads) {
+      bytes[static_cast<std::size_t>(load.link)][kinds[r]] += units * load.bytes;
     }
   }
-  for (const network::LinkUse& use : network.Busiest(count)) {
+  return bytes;
+}
+
+double BytesOf(network::Work work) {
+  return static_cast<double>(work.count()) / static_cast<double>(network::kWorkPerUnit);
+}
+
+std::vector<LinkUser> UsersOf(const std::map<std::string, network::Work>& bytes) {
+  std::vector<LinkUser> users;
+  for (const auto& [kind, moved] : bytes) users.push_back({kind, BytesOf(moved)});
+  std::sort(users.begin(), users.end(), [](const LinkUser& a, const LinkUser& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.kind < b.kind;
+  });
+  return users;
+}
+
+}  // namespace
+
+LinkSummary CountTransfers(const network::SharedTransfers& transfers) {
+  const network::FlowNetwork& network = transfers.network();
+  return {.links = {},
+          .transfers = network.completed(),
+          .bypassed_solver = network.bypassed(),
+          .never_slowed = network.never_slowed()};
+}
+
+LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world, const engine::Folding& alike,
+                         const topology::Topology& topology, const network::SharedTransfers& transfers,
+                         std::size_t count) {
+  LinkSummary summary = CountTransfers(transfers);
+  const std::vector<ClassUse> classes = UsesOfClasses(world, alike, transfers);
+  std::vector<std::size_t> order(classes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&classes](std::size_t a, std::size_t b) {
+    return std::pair(-classes[a].use.utilisation, a) < std::pair(-classes[b].use.utilisation, b);
+  });
+  if (order.size() > count) order.resize(count);
+  const auto bytes = BytesByKind(world, transfers);
+  const Time end = transfers.network().now();
+  for (const std::size_t c : order) {
+    const auto& [link, use] = classes[c];
     if (use.bytes == network::Work()) break;
-    const auto link = static_cast<std::size_t>(use.link);
-    const topology::Link original = topology.link(built.links[static_cast<std::size_t>(replayed.first_link[link])]);
+    const topology::Link original = topology.link(built.links[static_cast<std::size_t>(alike.first_link[c])]);
     LinkReport report{.from = topology.NameOf(original.from),
                       .to = topology.NameOf(original.to),
-                      .alike = replayed.links_alike[link],
-                      .capacity = replayed.world.link_capacities[link],
-                      .bytes = static_cast<double>(use.bytes.count()) / static_cast<double>(network::kWorkPerUnit),
+                      .alike = alike.links_alike[c],
+                      .capacity = alike.world.link_capacities[c],
+                      .bytes = BytesOf(use.bytes),
                       .utilisation = use.utilisation,
-                      .busy_share = SecondsFromTime(use.busy) / SecondsFromTime(network.now()),
-                      .delay = use.delay,
-                      .users = {},
+                      .busy_share = SecondsFromTime(use.busy) / SecondsFromTime(end),
+                      .delay = use.delay / alike.links_alike[c],
+                      .users = UsersOf(bytes[static_cast<std::size_t>(link)]),
                       .most_delayed = {},
-                      .most_delay = use.most_delay};
-    for (const auto& [kind, moved] : bytes[link]) report.users.push_back({kind, moved});
-    std::sort(report.users.begin(), report.users.end(), [](const LinkUser& a, const LinkUser& b) {
-      return a.bytes != b.bytes ? a.bytes > b.bytes : a.kind < b.kind;
-    });
-    if (use.most_delay > Time()) report.most_delayed = NameOfTransfer(use.most_delayed, built, replayed);
+                      .most_taken = {}};
+    if (use.most_delay > Time()) {
+      report.most_delayed = {NameOfTransfer(use.most_delayed, built, alike), use.most_delay};
+    }
+    if (use.most_taken > Time()) {
+      report.most_taken = {NameOfTransfer(use.most_taken_by, built, alike), use.most_taken};
+    }
     summary.links.push_back(std::move(report));
   }
   return summary;

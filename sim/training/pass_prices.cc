@@ -1,6 +1,7 @@
 #include "sim/training/pass_prices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/check.h"
@@ -169,9 +170,15 @@ collectives::Price PassPricer::Exposed(const std::vector<Operator>& operators, s
   if (plan_.run.software().tp_overlap()) {
     together += std::min(transfer.seconds, compute) / static_cast<double>(plan_.run.software().tp_overlap_chunks());
   }
-  return {.seconds = together - compute,
-          .progress = std::min(transfer.progress, together - compute),
-          .footprint = transfer.footprint};
+  // What hides loads nothing: its bytes go with its time.
+  collectives::Price exposed = transfer;
+  exposed.seconds = together - compute;
+  exposed.progress = std::min(transfer.progress, exposed.seconds);
+  if (transfer.progress > 0) {
+    exposed.footprint.bytes =
+        std::llround(static_cast<double>(transfer.footprint.bytes) * exposed.progress / transfer.progress);
+  }
+  return exposed;
 }
 
 }  // namespace orrery::training

@@ -27,7 +27,7 @@ std::vector<workloads::ChunkShape> StageShapes(const v1::Run& run) {
   return shapes;
 }
 
-Plan Assemble(const v1::Run& run, schedules::Schedule schedule) {
+Plan Assemble(const v1::Run& run, bool prices_alone, schedules::Schedule schedule) {
   const v1::Parallelism& parallelism = run.parallelism();
   const std::int64_t shard_ranks = parallelism.zero_stage() > 0 ? parallelism.shard_ranks() : parallelism.dp();
   const std::int32_t chunks = schedule.chunks();
@@ -45,7 +45,8 @@ Plan Assemble(const v1::Run& run, schedules::Schedule schedule) {
             .schedule = std::move(schedule),
             .lowering = {},
             .links = {},
-            .stages = StageShapes(run)};
+            .stages = StageShapes(run),
+            .prices_alone = prices_alone || run.simulation().network() == v1::FLOW};
   plan.lowering = schedules::Lower(plan.schedule);
   plan.links = LinksOf(plan.lowering);
   return plan;
@@ -94,10 +95,7 @@ std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run) {
   // A run whose costs are given need not say what its nodes have.
   const v1::Node& node = run.cluster().node();
   const absl::Status sharing = node.has_nics() ? topology::CheckSharing("cluster.node", node) : absl::OkStatus();
-  for (spec::FieldProblem& problem : topology::ProblemsOf(sharing)) {
-    for (std::string& field : problem.fields) field.insert(0, "cluster.");
-    problems.push_back(std::move(problem));
-  }
+  for (spec::FieldProblem& problem : topology::ProblemsOf(sharing, "cluster")) problems.push_back(std::move(problem));
   const std::vector<std::string_view> conventions = workloads::FlopsConventions();
   const std::string& convention = run.simulation().flops_convention();
   if (std::find(conventions.begin(), conventions.end(), convention) == conventions.end()) {
@@ -109,20 +107,23 @@ std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run) {
   return problems;
 }
 
-absl::StatusOr<Plan> MakePlan(const v1::Run& run) {
+absl::Status Refusal(const std::vector<spec::FieldProblem>& problems) {
+  return absl::InvalidArgumentError(
+      absl::StrJoin(problems, "\n", [](std::string* out, const spec::FieldProblem& problem) {
+        absl::StrAppend(out, problem.fields.front(), ": ", problem.message);
+      }));
+}
+
+absl::StatusOr<Plan> MakePlan(const v1::Run& run, bool prices_alone) {
   const std::vector<spec::FieldProblem> problems = ProblemsOf(run);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrJoin(problems, "\n", [](std::string* out, const spec::FieldProblem& problem) {
-          absl::StrAppend(out, problem.fields.front(), ": ", problem.message);
-        }));
-  }
+  if (!problems.empty()) return Refusal(problems);
   ABSL_ASSIGN_OR_RETURN(schedules::Schedule schedule, ScheduleOf(run));
-  if (!IsPlanned(run)) return Assemble(run, std::move(schedule));
+  if (!IsPlanned(run)) return Assemble(run, prices_alone, std::move(schedule));
   // With unit costs so far: only its placement counts.
-  ABSL_ASSIGN_OR_RETURN(const schedules::PlanningCosts planning, PlanningCostsOf(Assemble(run, std::move(schedule))));
+  ABSL_ASSIGN_OR_RETURN(const schedules::PlanningCosts planning,
+                        PlanningCostsOf(Assemble(run, prices_alone, std::move(schedule))));
   ABSL_ASSIGN_OR_RETURN(schedule, ScheduleOf(run, planning));
-  return Assemble(run, std::move(schedule));
+  return Assemble(run, prices_alone, std::move(schedule));
 }
 
 }  // namespace orrery::training

@@ -34,6 +34,8 @@ struct Plan {
   Links links;
   // By stage, in the order of the model.
   std::vector<workloads::ChunkShape> stages;
+  // Transfers are priced as if nobody else sent: sharing is worked out elsewhere, or left out.
+  bool prices_alone = false;
 
   bool Without(v1::Cause cause) const;
   // Shard groups that hold the same: they reduce gradients among themselves.
@@ -70,8 +72,11 @@ struct Plan {
 // FLOP convention. For spec::LoadOptions::check, so that it is reported with everything else and where it was written.
 std::vector<spec::FieldProblem> ProblemsOf(const v1::Run& run);
 
-// INVALID_ARGUMENT joins the problems.
-absl::StatusOr<Plan> MakePlan(const v1::Run& run);
+// INVALID_ARGUMENT that joins problems, of which there is one at least.
+absl::Status Refusal(const std::vector<spec::FieldProblem>& problems);
+
+// `prices_alone`: also where no links are shared. INVALID_ARGUMENT joins the problems.
+absl::StatusOr<Plan> MakePlan(const v1::Run& run, bool prices_alone = false);
 
 }  // namespace orrery::training
 

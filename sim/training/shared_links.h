@@ -9,23 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "sim/training/plan.h"
+#include "sim/training/slow_links.h"
 #include "sim/training/world_builder.h"
 #include "topology/routes.h"
 
 namespace orrery::training {
 
-// What is left of it where perturbation.link kills links. INVALID_ARGUMENT where that names what does not exist, or
-// cuts GPUs off.
-absl::StatusOr<topology::Topology> WithoutDeadLinks(topology::Topology topology, const v1::Perturbation& perturbation);
+// Whether tensor-parallel collectives meet other transfers on links, or links that are not as their price assumes: not
+// where a group is one whole node that is sound.
+bool TensorLinksShared(const Plan& plan, const PerturbedCluster& cluster);
 
 // Adds links and routes to a world in which every rank is a unit. Links are those of the topology that are used, with
-// the capacities that perturbation.link leaves them. INVALID_ARGUMENT where that names a device or link that does not
-// exist.
+// the capacities that perturbation.link leaves them, whose entries name the links of `slowed`.
 // Returns what of perturbation.link no transfer meets, in words.
-absl::StatusOr<std::vector<std::string>> ShareLinks(const Plan& plan, const topology::Routes& routes,
-                                                    TrainingWorld* built);
+std::vector<std::string> ShareLinks(const Plan& plan, const topology::Routes& routes, const SlowedLinks& slowed,
+                                    TrainingWorld* built);
 
 }  // namespace orrery::training
 

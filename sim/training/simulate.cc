@@ -11,6 +11,7 @@
 #include "sim/network/shared_transfers.h"
 #include "sim/training/model_states.h"
 #include "sim/training/shared_links.h"
+#include "sim/training/slow_links.h"
 #include "sim/training/unused_settings.h"
 #include "topology/routes.h"
 
@@ -26,10 +27,17 @@ engine::Folding Refine(const TrainingWorld& built) {
   if (built.refinable) return engine::Fold(built.world);
   engine::Folding same{.world = built.world, .class_of = std::vector<std::int32_t>(built.world.units.size())};
   std::iota(same.class_of.begin(), same.class_of.end(), 0);
-  same.first_link.resize(built.world.link_capacities.size());
-  std::iota(same.first_link.begin(), same.first_link.end(), 0);
-  same.links_alike.assign(built.world.link_capacities.size(), 1);
   return same;
+}
+
+// Names for the transfers of a world, that do not depend on whether it is folded.
+network::AlikeClasses NamesOf(const engine::World& world, const engine::Folding& alike) {
+  if (&world != &alike.world) return {.of_unit = alike.class_of, .of_link = alike.link_class};
+  network::AlikeClasses each{.of_unit = std::vector<std::int32_t>(world.units.size()),
+                             .of_link = std::vector<std::int32_t>(world.link_capacities.size())};
+  std::iota(each.of_unit.begin(), each.of_unit.end(), 0);
+  std::iota(each.of_link.begin(), each.of_link.end(), 0);
+  return each;
 }
 
 std::size_t ReplayedUnit(const engine::Folding& replayed, std::size_t built_unit) {
@@ -191,22 +199,39 @@ absl::StatusOr<std::shared_ptr<const PricedWorld>> PriceWorld(const Plan& plan) 
   const collectives::CollectivePrices collectives = CollectivePricesOf(plan);
   SpecPricer pricer(plan, kernels, collectives);
   auto priced = std::make_shared<PricedWorld>();
-  ABSL_ASSIGN_OR_RETURN(priced->built, BuildWorld(plan, pricer));
-  ABSL_RETURN_IF_ERROR(collectives.status());
+  std::optional<PerturbedCluster> cluster;
   if (plan.shares_links()) {
-    ABSL_ASSIGN_OR_RETURN(topology::Topology topology, topology::Topology::Build(plan.run.cluster()));
-    ABSL_ASSIGN_OR_RETURN(topology, WithoutDeadLinks(std::move(topology), plan.run.perturbation()));
-    const auto kept = std::make_shared<const topology::Topology>(std::move(topology));
+    std::vector<spec::FieldProblem> problems;
+    cluster = Perturb(plan.run, &problems);
+    if (!cluster.has_value()) return Refusal(problems);
+  }
+  const bool tensor_links_shared = cluster.has_value() && TensorLinksShared(plan, *cluster);
+  ABSL_ASSIGN_OR_RETURN(priced->built, BuildWorld(plan, pricer, tensor_links_shared));
+  ABSL_RETURN_IF_ERROR(collectives.status());
+  if (cluster.has_value()) {
+    const auto kept = std::make_shared<const topology::Topology>(std::move(cluster->topology));
     ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(*kept));
-    ABSL_ASSIGN_OR_RETURN(priced->warnings, ShareLinks(plan, routes, &priced->built));
+    priced->warnings = ShareLinks(plan, routes, cluster->slowed, &priced->built);
     priced->topology = kept;
   }
   for (const PricedChunk* stage : pricer.nominal_stages()) priced->footprints.push_back(FootprintsOf(*stage));
   return priced;
 }
 
+namespace {
+
+// A transfer that outlasts the clock does so because of what the run says of its links.
+absl::Status OfSlowLinks(const v1::Run& run, const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status) || run.perturbation().link_size() == 0) return status;
+  return absl::InvalidArgumentError(
+      "perturbation.link: leaves so little of links that a transfer over them takes more than the 106 days that the "
+      "clock can say; allowed: a larger capacity, or 0 for a dead link");
+}
+
+}  // namespace
+
 absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& options) {
-  ABSL_ASSIGN_OR_RETURN(Plan made, MakePlan(run));
+  ABSL_ASSIGN_OR_RETURN(Plan made, MakePlan(run, options.prices_alone));
   const auto plan = std::make_shared<const Plan>(std::move(made));
   Result result;
   result.plan = plan;
@@ -216,15 +241,26 @@ absl::StatusOr<Result> Simulate(const v1::Run& run, const SimulateOptions& optio
   const engine::Folding replayed = Refine(built);
   engine::ReplayOptions replay_options = OptionsOf(*plan, built, replayed, options);
   std::optional<network::SharedTransfers> transfers;
+  const bool reports_links = plan->shares_links() && options.report_links > 0;
+  // What is alike is reported as one, whether it was replayed as one or not.
+  std::optional<engine::Folding> classes;
+  if (reports_links && !built.refinable) classes = engine::Fold(built.world);
+  const engine::Folding& alike = classes.has_value() ? *classes : replayed;
   if (plan->shares_links()) {
-    ABSL_ASSIGN_OR_RETURN(transfers, network::SharedTransfers::Make(replayed.world));
+    std::optional<network::AlikeClasses> names;
+    if (reports_links) names = NamesOf(replayed.world, alike);
+    ABSL_ASSIGN_OR_RETURN(transfers, network::SharedTransfers::Make(replayed.world, std::move(names)));
     replay_options.transfers = &*transfers;
-    replay_options.whole_iterations = options.report_links > 0;
+    replay_options.whole_iterations = reports_links;
   }
-  ABSL_ASSIGN_OR_RETURN(const engine::Replay replay, engine::Run(replayed.world, replay_options));
+  const absl::StatusOr<engine::Replay> outcome = engine::Run(replayed.world, replay_options);
+  if (!outcome.ok()) return OfSlowLinks(run, outcome.status());
+  const engine::Replay& replay = *outcome;
   result.world = world;
   if (transfers.has_value()) {
-    result.links = BusiestLinks(built, replayed, *world->topology, *transfers, options.report_links);
+    result.links = reports_links
+                       ? BusiestLinks(built, replayed.world, alike, *world->topology, *transfers, options.report_links)
+                       : CountTransfers(*transfers);
   }
   AccountTime(*plan, built, replayed, replay, result);
   AccountMemory(*plan, *world, result);

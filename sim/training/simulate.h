@@ -114,6 +114,8 @@ struct SimulateOptions {
   std::vector<std::int64_t> traced_ranks = {};
   // Busiest links that are reported where transfers share links.
   std::size_t report_links = 0;
+  // Without shared links too, transfers are priced as if nobody else sent.
+  bool prices_alone = false;
 };
 
 // `run` must be resolved. INVALID_ARGUMENT where the schedule does not exist for its parameters; FAILED_PRECONDITION

@@ -22,11 +22,6 @@ bool TensorRanksAlike(const Plan& plan) {
   return plan.run.cluster().node().gpus() % plan.tp == 0 || plan.layout.IsRegular();
 }
 
-// Whether other transfers may use the links of a tensor-parallel group: it does not fill its nodes.
-bool TensorLinksShared(const Plan& plan) {
-  return plan.shares_links() && plan.tp % plan.run.cluster().node().gpus() != 0;
-}
-
 std::vector<Block> Singletons(std::int64_t size) {
   std::vector<Block> blocks;
   for (std::int64_t i = 0; i < size; ++i) blocks.push_back({.first = i, .count = 1});
@@ -47,7 +42,8 @@ std::vector<Block> AllBut(const std::set<std::int64_t>& named, std::int64_t size
 
 class WorldBuilder {
  public:
-  WorldBuilder(const Plan& plan, RolePricer& pricer) : plan_(plan), pricer_(pricer), slowness_(plan) {}
+  WorldBuilder(const Plan& plan, RolePricer& pricer, bool tensor_links_shared)
+      : plan_(plan), pricer_(pricer), slowness_(plan), tensor_links_shared_(tensor_links_shared) {}
 
   absl::StatusOr<TrainingWorld> Build() {
     ChooseBlocks();
@@ -80,7 +76,7 @@ class WorldBuilder {
     built_.refinable =
         fold_at_all && built_.tp_blocks.size() * built_.place_blocks.size() * built_.shard_blocks.size() > 1;
     members_differ_ = plan_.tp > 1 && (slowness_.sampled() || !slowness_.slow().empty() || !TensorRanksAlike(plan_) ||
-                                       TensorLinksShared(plan_));
+                                       tensor_links_shared_);
   }
 
   absl::Status AddUnits() {
@@ -194,6 +190,7 @@ class WorldBuilder {
   const Plan& plan_;
   RolePricer& pricer_;
   Slowness slowness_;
+  const bool tensor_links_shared_;
   bool members_differ_ = false;
   std::size_t operations_ = 0;  // of all programs
   std::vector<RolePrices> roles_;
@@ -220,8 +217,8 @@ std::size_t TrainingWorld::UnitOf(const Plan& plan, std::int64_t rank) const {
   return dp * tp_blocks.size() + BlockOf(tp_blocks, at.tp);
 }
 
-absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer) {
-  return WorldBuilder(plan, pricer).Build();
+absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer, bool tensor_links_shared) {
+  return WorldBuilder(plan, pricer, tensor_links_shared).Build();
 }
 
 }  // namespace orrery::training

@@ -41,8 +41,9 @@ struct TrainingWorld {
   std::size_t UnitOf(const Plan& plan, std::int64_t rank) const;
 };
 
+// `tensor_links_shared`: tensor-parallel collectives are transfers of their own, not parts of passes.
 // RESOURCE_EXHAUSTED where ranks differ so much that their programs together exceed 30 million operations.
-absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer);
+absl::StatusOr<TrainingWorld> BuildWorld(const Plan& plan, RolePricer& pricer, bool tensor_links_shared = false);
 
 }  // namespace orrery::training
 

@@ -1,5 +1,10 @@
 #include "calibration/nccl_tests_log.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -97,6 +102,34 @@ TEST(NcclTestsLog, OneProgramAndVersion) {
   EXPECT_EQ(log->damaged, 0);
   EXPECT_EQ(log->skipped, 2);
   EXPECT_EQ(GradeOf(*log), "good");
+}
+
+// Two processes of two GPUs each, with one line of the list left out, said twice, or of another host.
+TEST(NcclTestsLog, EveryRankIsListed) {
+  const auto line = [](int rank, const std::string& host) {
+    return absl::StrCat("#  Rank  ", rank, " Group  0 Pid   1 on ", host, " device  0 [0000:04:00] NVIDIA H100\n");
+  };
+  const std::string process = "# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor)\n";
+  const std::string row = "8 2 float sum -1 13.67 0.00 0.00 0 13.03 0.00 0.00 0\n";
+  const auto parsed = [&](const std::string& ranks) { return ParseNcclTestsLog(process + ranks + row, "log"); };
+  const std::string all = line(0, "a") + line(1, "a") + line(2, "b") + line(3, "b");
+  ASSERT_TRUE(parsed(all).ok()) << parsed(all).status();
+  EXPECT_EQ(parsed(all)->ranks, 4);
+  EXPECT_EQ(parsed(all)->hosts, 2);
+  EXPECT_EQ(parsed(all + all)->ranks, 4);  // run again
+  EXPECT_EQ(parsed("")->ranks, 0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {line(0, "a") + line(1, "a") + line(3, "b"), "log: ranks up to 3 are listed, and rank 2 is not"},
+      {line(0, "a") + line(1, "a") + line(2, "b"), "log: 3 ranks are listed, and a process has 2"},
+      {line(0, "a"), "log: 1 ranks are listed, and a process has 2"},
+      {all + line(1, "a"), "log: rank 1 is listed 2 times, rank 0 1"},
+      {line(0, "a") + line(1, "a") + line(0, "b") + line(1, "b"),
+       "log: line 4: rank 0 on b behind host a; allowed: one per log"},
+  };
+  for (const auto& [ranks, message] : cases) {
+    EXPECT_EQ(parsed(ranks).status().code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(parsed(ranks).status().message()), HasSubstr(message));
+  }
 }
 
 }  // namespace

@@ -296,6 +296,35 @@ TEST_F(CliTest, ErrorsOfAllLayersTogether) {
               HasSubstr("--set schedule.group_size=1: schedule.group_size: interleaved-1f1b: "));
 }
 
+// Links that a run perturbs are known to the topology; an entry that names none is an error where it was written.
+TEST_F(CliTest, ErrorsOfPerturbedLinks) {
+  const std::string text = Orrery("spec new").out;
+  const std::size_t place = text.find("  # slow_gpus");
+  std::string with_links = text;
+  with_links.insert(place,
+                    "link { device: \"node0/nic0\" capacity: 0.5 }\nlink { device: \"nobody\" capacity: 0.5 }\n");
+  const Outcome written = Orrery("simulate " + File("run.txtpb", with_links) + " --network=flow");
+  EXPECT_EQ(written.code, 2);
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n') + 2;
+  EXPECT_THAT(written.err, HasSubstr("run.txtpb:" + std::to_string(line) +
+                                     ":8: perturbation.link[1].device: no device \"nobody\"; allowed: "));
+  const auto error = [&](const std::string& link) {
+    const Outcome outcome = Orrery("spec check " + File("plain.txtpb", text) +
+                                   " --set simulation.network=FLOW --set 'perturbation.link=" + link + "'");
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(
+      error("{device: \"leaf0\" to: \"leaf7777\" capacity: 1}"),
+      AllOf(HasSubstr("--set perturbation.link={"), HasSubstr("}: perturbation.link[0].to: no device \"leaf7777\"")));
+  EXPECT_THAT(error("{device: \"gpu:1\" capacity: 0}"),
+              HasSubstr("}: perturbation.link[0].capacity: without the dead links GPU "));
+  EXPECT_THAT(
+      Orrery("spec check " + File("plain.txtpb", text) + " --set simulation.network=FLOW --set cluster.node.gpus=7")
+          .err,
+      HasSubstr("--set cluster.node.gpus=7: cluster.node.gpus: "));
+}
+
 // What is read is not overwritten, and nothing is written twice.
 TEST_F(CliTest, OutputsMustDiffer) {
   const std::string spec = File("run.txtpb", Orrery("spec new").out);

@@ -100,6 +100,45 @@ TEST_F(CollectiveCliTest, Versions) {
   EXPECT_EQ(AsJson(command + "2.22")["assumptions"].size(), 1u);
 }
 
+// The constants are those of the cluster's accelerator, however they got there, and so is the version.
+TEST_F(CollectiveCliTest, ConstantsOfTheCluster) {
+  const std::string command = "collective alltoall --nodes 2 --sizes 1G --cluster ";
+  const auto time = [&](const std::string& arguments) {
+    return double{AsJson(command + arguments)["rows"][0]["time_s"]};
+  };
+  const double shipped = time("dgx-h100-ndr");
+  // 8 channels of 1 GB/s move 15/16 GiB.
+  const std::string set = " --channels 8 --set accelerator.nccl_times.channel_bandwidth.value=1e9";
+  EXPECT_NEAR(time("dgx-h100-ndr" + set), (1 << 30) * 15.0 / 16 / 8e9, 1e-3);
+  EXPECT_EQ(time("dgx-h100-ndr" + set + " --network flow"), time("dgx-h100-ndr" + set));
+  // A preset of another name, by --set and in a file of a cluster.
+  fs::create_directories(Path("mine/nccl_times"));
+  std::string own = Contents(ORRERY_SOURCE_DIR "/specs/nccl_times/sm90.txtpb");
+  for (const auto& [from, to] : {std::pair("name: \"sm90\"", "name: \"own90\""),
+                                 {"channel_bandwidth { value: 2.63e+10", "channel_bandwidth { value: 1e+09"},
+                                 {"nccl_version: \"2.21\"", "nccl_version: \"2.18\""}}) {
+    const std::size_t at = own.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    own.replace(at, std::string(from).size(), to);
+  }
+  File("mine/nccl_times/own90.txtpb", own);
+  const std::string path = " --spec-path " + Path("mine").string();
+  EXPECT_EQ(time("dgx-h100-ndr" + path), shipped);
+  const std::string by_set = path + " --set 'accelerator.nccl_times={preset: \"own90\"}'";
+  const std::string in_file = File("own.txtpb",
+                                   "# proto-file: orrery/v1/cluster.proto\n# proto-message: orrery.v1.Cluster\n"
+                                   "preset: \"dgx-h100-ndr\"\naccelerator { nccl_times { preset: \"own90\" } }\n");
+  EXPECT_GT(time("dgx-h100-ndr" + by_set), 2 * shipped);
+  EXPECT_EQ(time(in_file + path), time("dgx-h100-ndr" + by_set));
+  const Json json = AsJson(command + in_file + path);
+  EXPECT_EQ(json["times"], "own90");
+  EXPECT_EQ(json["nccl_version"], "2.18");
+  const std::string experts =
+      "collective expert_dispatch --nodes 2 --tokens 4096 --hidden 7168 --top-k 8 --experts 256 --cluster ";
+  EXPECT_GT(double{AsJson(experts + in_file + path)["rows"][0]["time_s"]},
+            2 * double{AsJson(experts + "dgx-h100-ndr")["rows"][0]["time_s"]});
+}
+
 // Two phases: 7/8 S over NVLink, then 7/8 S over the rail. In one, NICs carry as much and NVLink as much in all.
 TEST_F(CollectiveCliTest, HierarchicalAllToAll) {
   const std::string command = "collective alltoall --cluster dgx-h100-ndr --nodes 8 --sizes 64K,1G";
@@ -131,8 +170,12 @@ TEST_F(CollectiveCliTest, OnTheLinksOfTheCluster) {
   // What a fabric has above its leaves.
   const std::string narrow = " --set fabric.oversubscription=4 --nodes 64 --gpus 64 --sizes 64M";
   const std::string across = "collective alltoall --cluster dgx-h100-ndr" + narrow;
-  EXPECT_NEAR(double{AsJson(across + " --network flow")["rows"][0]["time_s"]},
-              double{AsJson(across)["rows"][0]["time_s"]}, 1e-4 * double{AsJson(across)["rows"][0]["time_s"]});
+  const Json of_one = AsJson(across + " --network flow");
+  EXPECT_NEAR(double{of_one["rows"][0]["time_s"]}, double{AsJson(across)["rows"][0]["time_s"]},
+              1e-4 * double{AsJson(across)["rows"][0]["time_s"]});
+  EXPECT_EQ(of_one["rows"][0]["alone_s"], of_one["rows"][0]["time_s"]);
+  EXPECT_EQ(AsJson(across + " --network flow --concurrent-groups 9")["rows"][0]["alone_s"],
+            of_one["rows"][0]["time_s"]);
   const std::string rings =
       "collective all_reduce --cluster dgx-h100-ndr --nodes 4 --gpus 4 --node-stride 32 --concurrent-groups 256 "
       "--network flow --sizes 1G --algorithm Ring";
@@ -173,6 +216,45 @@ TEST_F(CollectiveCliTest, Experts) {
                     HasSubstr("fp8 (1.03125 bytes per element)"), HasSubstr("\n  4096  ")));
 }
 
+// Two of eight nodes under each leaf: 3/4 of the k copies go to others, over an eighth of 47.5 GB/s per GPU.
+TEST_F(CollectiveCliTest, ExpertsAcrossNarrowUplinks) {
+  const std::string command =
+      "collective expert_dispatch --cluster dgx-h100-ndr --nodes 8 --tokens 4096 --hidden 7168 --top-k 8 --experts 256 "
+      "--set nodes=8 --set fabric.nodes_per_pod=0 --set fabric.nodes_per_leaf=2 --set fabric.oversubscription=8 ";
+  const double leaving = 8.0 * 4096 * 7168 * 2 * 3 / 4;
+  for (const char* transport :
+       {"--transport deepep-v1 --low-latency", "--transport nccl", "--transport hierarchical"}) {
+    const Json json = AsJson(command + transport);
+    EXPECT_DOUBLE_EQ(double{json["rows"][0]["uplink_bytes_per_gpu"]}, leaving) << transport;
+    EXPECT_NEAR(double{json["rows"][0]["time_s"]}, leaving / 47.5e9 * 8, 2e-3) << transport;
+  }
+  // A copy for each of the 8 (1 - miss) nodes that a token reaches on average.
+  const Json json = AsJson(command + "--transport deepep-v1");
+  const double nodes = json["rows"][0]["nodes_per_token"];
+  EXPECT_NEAR(double{json["rows"][0]["time_s"]}, leaving / 8 * nodes / 47.5e9 * 8, 2e-4);
+  // One GPU sends nothing.
+  const Json one = AsJson(
+      "collective expert_dispatch --cluster dgx-h100-ndr --gpus 1 --tokens 8 --hidden 64 --top-k 2 "
+      "--experts 64");
+  EXPECT_EQ(one["rows"][0]["time_s"], 0.0);
+  EXPECT_EQ(one["rows"][0]["logical_bandwidth"], 0.0);
+}
+
+// Two sockets: 4 x 4 pairs of an all-to-all with 1/8 GiB each cross from one to the other, over 33.28 GB/s.
+TEST_F(CollectiveCliTest, NodesWithoutSwitches) {
+  for (const std::string algorithm : {"", " --algorithm Hierarchical"}) {
+    const std::string command = "collective alltoall --cluster pcie-server --nodes 1 --sizes 1G" + algorithm;
+    const Json row = AsJson(command)["rows"][0];
+    EXPECT_NEAR(double{row["time_s"]} - double{row["fixed_s"]}, 2.0 * (1 << 30) / 33.28e9, 1e-9);
+    EXPECT_EQ(row["time_s"], AsJson(command + " --network flow")["rows"][0]["time_s"]);
+  }
+  // 2^17 tokens of 4,096 bytes, two copies.
+  const Json experts = AsJson(
+      "collective expert_dispatch --cluster pcie-server --nodes 1 --tokens 128K --hidden 2048 --top-k 2 --experts 64");
+  EXPECT_EQ(experts["rows"][0]["time_s"],
+            AsJson("collective alltoall --cluster pcie-server --nodes 1 --sizes 1G")["rows"][0]["time_s"]);
+}
+
 TEST_F(CollectiveCliTest, BadInput) {
   const std::string on = " --cluster dgx-h100-ndr ";
   const std::string experts = "collective expert_dispatch --tokens 8 --hidden 64 --top-k 2 --experts 64" + on;
@@ -183,13 +265,23 @@ TEST_F(CollectiveCliTest, BadInput) {
       {"collective all_reduce --cluster no-such", "no-such"},
       {"collective all_reduce --sizes 8:4" + on, "--sizes: \"8:4\"; allowed: 8:16G:2"},
       {"collective all_reduce --sizes 0" + on, "--sizes: \"0\""},
+      {"collective all_reduce --sizes 8:16G:1.5" + on,
+       "factor from 2 on), 8:1M:+8K (step) or 1M,4M, in whole numbers with K, M, G or T behind them"},
+      {"collective nosuch" + on, "alltoall, sendrecv, expert_dispatch, expert_combine"},
+      {"collective expert_dispach" + on, "did you mean 'expert_dispatch'"},
+      {"collective all_reduce --set accelerator.compute_capability=70" + on,
+       "compute_capability: found 70; allowed: from 90 on, which nccl_times sm90 serve"},
       {"collective all_reduce --sizes 1:1M:+1" + on, "up to 4096"},
       {"collective all_reduce --sizes 2000T" + on, "--sizes"},
       {"collective all_reduce --sizes ''" + on, "must not be empty"},
       {"collective all_reduce --algorithm ''" + on, "must not be empty"},
       {"collective all_reduce --algorithm Rung" + on, "did you mean 'Ring'"},
       {"collective all_reduce --protocol LL256" + on, "protocol \"LL256\"; allowed: LL, LL128, Simple"},
-      {"collective all_reduce --algorithm PAT" + on, "all_reduce: PAT cannot carry it out on 8 ranks on 1 node"},
+      {"collective all_reduce --algorithm PAT" + on,
+       "all_reduce: PAT cannot carry it out on 8 ranks on 1 node of this kind; it needs all_gather or reduce_scatter, "
+       "several nodes of one rank each, and NCCL from 2.23 on; allowed: Tree LL, Tree LL128, Tree Simple, Ring LL, "
+       "Ring LL128, Ring Simple, NVLS Simple\n"},
+      {"collective all_reduce --protocol LL128 --cluster pcie-server", "LL128 cannot carry it out"},
       {"collective all_reduce --algorithm hierarchical" + on, "allowed for alltoall"},
       {"collective all_reduce --nccl-version new" + on, "NCCL version \"new\"; allowed: a number such as 2.18"},
       {"collective all_reduce --nccl-version 2.21.x" + on, "allowed: a number such as"},
@@ -200,9 +292,12 @@ TEST_F(CollectiveCliTest, BadInput) {
       {"collective all_reduce --concurrent-groups 2" + on, "allowed with --network=flow"},
       {"collective all_reduce --network flow --gpus 3 --nodes 1" + on, "divisors of 8"},
       {"collective all_reduce --network flow --sharp --algorithm CollNetDirect --nodes 4 --sizes 1G" + on,
-       "reductions in network switches"},
+       "--sharp, --network=flow: reductions in network switches are not modelled on shared links"},
       {"collective all_reduce --tokens 8 --top-k 2" + on, "--tokens, --top-k: of expert_dispatch"},
       {"collective expert_dispatch" + on, "required: --tokens, --hidden, --top-k, --experts"},
+      {"collective expert_dispatch --tokens 8 --hidden 64 --top-k 2 --experts 64 --transport deepep-v1 --cluster "
+       "pcie-server",
+       "which pcie-server does not have between all of them; allowed: nccl, hierarchical"},
       {experts + "--sizes 8", "--sizes: does not apply to expert_dispatch"},
       {experts + "--network flow", "--network: does not apply"},
       {experts + "--dtype fp9", "--dtype fp9; allowed: bf16, fp8, fp16, fp32"},
@@ -211,6 +306,7 @@ TEST_F(CollectiveCliTest, BadInput) {
       {experts + "--transport deepep-v1 --nccl-version 2.21", "does not use NCCL's kernels"},
       {experts + "--nodes 16", "found 64 experts; allowed: a multiple of 128"},
       {experts + "--imbalance 0.5", "--imbalance"},
+      {experts + "--imbalance nan", "--imbalance: found nan; allowed: 1 to 1e6"},
   });
   // As `topology show` has it.
   for (const char* broken : {"node.nics=3", "fabric.oversubscription=0", "node.gpus=7"}) {
@@ -223,7 +319,7 @@ TEST_F(CollectiveCliTest, BadInput) {
 // A log in nccl-tests' format of what a slower machine would take: the prediction's own times, and a fixed 3 us more.
 class ImportCliTest : public CollectiveCliTest {
  protected:
-  std::string Log() const {
+  std::string Log(double slower = kSlower) const {
     const Json json =
         AsJson("collective all_reduce --cluster dgx-h100-ndr --nccl-version 2.21 --sizes 1M:8G:2 --algorithm NVLS");
     std::string log = "# nThread 1 nGpus 1 minBytes 1 maxBytes 2\n# ./all_reduce_perf\nNCCL version 2.21.5+cuda12.4\n";
@@ -231,7 +327,7 @@ class ImportCliTest : public CollectiveCliTest {
       log += "#  Rank  " + std::to_string(rank) + " Group 0 Pid 7 on host-a device  0 [0x19] H100\n";
     }
     for (const Json& row : json["rows"]) {
-      const double time = double{row["time_s"]} * 1e6 * kSlower;
+      const double time = double{row["time_s"]} * 1e6 * slower;
       const double algbw = double{row["bytes"]} / time / 1e3;
       char line[200];
       std::snprintf(line, sizeof line, "%lld 1 float sum -1 %.2f %.2f %.2f 0 %.2f %.2f %.2f 0\n",
@@ -258,6 +354,10 @@ TEST_F(ImportCliTest, FitsWhatALogSays) {
   EXPECT_EQ(int{json["fitted"]["rows"]} + int{json["held_out"]["rows"]}, 14);
   EXPECT_LT(double{json["fitted"]["median_abs_error"]}, 0.05);
   EXPECT_THAT(Contents(profile), HasSubstr("# Regenerated by\n#   orrery calibrate import --nccl-tests log.txt"));
+  // What one node says nothing about is the base's, and so is the head that its source speaks of.
+  EXPECT_THAT(Contents(profile), AllOf(HasSubstr("name: \"sm90\""), HasSubstr("net_step { value: 1.43e-05"),
+                                       HasSubstr("measured collectives: see preset sm90, from which it is kept"),
+                                       Not(HasSubstr("106 measured collectives: see the head"))));
   // It is read again, and predicts the log's own rows better than the base, which is a fifth off.
   const std::string predict = "collective all_reduce --cluster dgx-h100-ndr --nccl-version 2.21 --sizes 1M:8G:2";
   const Json before = AsJson(predict), after = AsJson(predict + " --spec-path " + Path("mine").string());
@@ -269,6 +369,18 @@ TEST_F(ImportCliTest, FitsWhatALogSays) {
     fitted += std::fabs(double{after["rows"][i]["time_s"]} / measured - 1);
   }
   EXPECT_LT(fitted, 0.5 * base);
+}
+
+// A hundred times what the hardware could take at worst: no constants within their bounds say that.
+TEST_F(ImportCliTest, ABadFitIsSaidAndExitsWith1) {
+  const std::string log = File("log.txt", Log(100));
+  const std::string profile = Path("mine.txtpb").string();
+  const Outcome text = Orrery(import_ + "--cluster dgx-h100-ndr --nccl-tests " + log + " -o " + profile);
+  EXPECT_EQ(text.code, 1);
+  EXPECT_THAT(text.err, AllOf(HasSubstr("warning: collectives: median error of the fitted rows "),
+                              HasSubstr(" %; allowed: up to 30.0 %. ")));
+  EXPECT_THAT(text.out, HasSubstr("log: good"));
+  EXPECT_THAT(Contents(profile), HasSubstr("name: \"mine\""));
 }
 
 TEST_F(ImportCliTest, DamageIsReported) {
@@ -296,6 +408,9 @@ TEST_F(ImportCliTest, BadInput) {
   const std::string groups = File("groups.csv",
                                   "hardware,nodes,gpus,collective,bytes,time_us,concurrent_groups\n"
                                   "8xH100 SXM,1,8,all_reduce,1048576,30,none\n");
+  std::string without = Log();
+  without.erase(without.find("#  Rank  3"), without.find("#  Rank  4") - without.find("#  Rank  3"));
+  const std::string gap = File("gap.txt", without);
   const std::string of_log = import_ + "--nccl-tests " + log;
   const std::string on = of_log + " --cluster dgx-h100-ndr ";
   ExpectRefused({
@@ -307,6 +422,7 @@ TEST_F(ImportCliTest, BadInput) {
       {on + "--collective all_gather", "log.txt says all_reduce; allowed: without it"},
       {on + "--nccl-version 2.27", "log.txt says 2.21.5; allowed: without it"},
       {on + "-o " + log, "is read by this command"},
+      {import_ + "--cluster dgx-h100-ndr --nccl-tests " + gap, "gap.txt: ranks up to 7 are listed, and rank 3 is not"},
       {import_ + "--collectives-csv " + table + " --cluster dgx-h100-ndr",
        "--cluster: does not apply to --collectives-csv"},
       {import_ + "--collectives-csv " + table, "table.csv:3: use: \"fti\"; allowed: fit, check, shape"},

@@ -90,6 +90,31 @@ TEST_F(TopologyCliTest, Route) {
   }
 }
 
+// Two nodes, NIC i of both on leaf i. A GPU without its NIC, or without the cable from it to its leaf, has NIC 0 as the
+// nearest that is left, and goes over a spine from leaf 0 to leaf 3. Where rail 3 is lost, NIC 0 serves both ends.
+TEST_F(TopologyCliTest, RouteAroundDeadLinks) {
+  const std::string route =
+      "topology route --cluster dgx-h100-ndr --nodes 2 --from node0/gpu3 --to node1/gpu3 --no-pxn";
+  const auto without = [&](const std::string& dead) {
+    return nlohmann::json::parse(Orrery(route + " --json" + dead).out);
+  };
+  const auto ends = [&](const std::string& dead) {
+    const auto json = without(dead);
+    return std::string(json["from_nic"]) + " " + std::string(json["to_nic"]) + " " + json["network_hops"].dump();
+  };
+  EXPECT_EQ(ends(""), "node0/nic3 node1/nic3 2");
+  EXPECT_EQ(ends(" --without node0/nic3"), "node0/nic0 node1/nic3 4");
+  EXPECT_EQ(ends(" --without leaf3,node0/nic3"), "node0/nic0 node1/nic3 4");
+  EXPECT_EQ(ends(" --without rail3"), "node0/nic0 node1/nic0 2");
+  EXPECT_EQ(without(" --without node1/nic5 --without node0/nic5"), without(""));
+  // A GPU that nothing joins to anything.
+  const Outcome apart = Orrery(route + " --without gpu:1");
+  EXPECT_EQ(apart.code, 2);
+  EXPECT_EQ(apart.out, "");
+  EXPECT_THAT(apart.err,
+              AllOf(HasSubstr("--without: GPU "), HasSubstr("(node0/gpu1)"), HasSubstr("cannot reach each other")));
+}
+
 TEST_F(TopologyCliTest, WhatIsImportedCanBeShown) {
   const std::string cluster = Path("cluster.txtpb").string();
   const Outcome imported = Orrery("topology import --nvidia-smi " + Matrix() + " --ibnetdiscover " + Fabric() +
@@ -126,6 +151,35 @@ TEST_F(TopologyCliTest, NothingIsWrittenThatCannotBeRead) {
   EXPECT_FALSE(std::filesystem::exists(cluster));
 }
 
+// Two GPUs on two hosts, beside which a file says four nodes of one.
+TEST_F(TopologyCliTest, AGraphHasTheGpusOfItsNodes) {
+  std::string text =
+      "# proto-file: orrery/v1/cluster.proto\n# proto-message: orrery.v1.Cluster\n"
+      "preset: \"dgx-h100-ndr\"\nnodes: 2\nnode { gpus: 1 nics: 1 }\ngraph {\n";
+  for (const std::string i : {"0", "1"}) {
+    const std::string link = " link { bandwidth: 25e9 efficiency: 0.9 latency: 1e-6 } }\n";
+    text += "device { id: \"g" + i + "\" kind: GPU } device { id: \"n" + i + "\" kind: NIC }\n";
+    text += "cable { a: \"g" + i + "\" b: \"n" + i + "\"" + link + "cable { a: \"n" + i + "\" b: \"s\"" + link;
+  }
+  const std::string cluster = File("two.txtpb", text + "device { id: \"s\" kind: NETWORK_SWITCH }\n}\n");
+  const std::string collective = "collective all_reduce --sizes 1M --network=flow --cluster " + cluster;
+  EXPECT_EQ(Orrery(collective + " --nodes 2").code, 0);
+  const std::string counts = "nodes x node.gpus = 4 x 1 = 4 GPUs, of which graph has 2; allowed: up to 2";
+  for (const std::string& command : {collective + " --nodes 4 --set nodes=4", collective + " --set node.gpus=2",
+                                     "topology show --set nodes=4 " + cluster}) {
+    const Outcome outcome = Orrery(command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_EQ(outcome.out, "") << command;
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("error: --set node"), HasSubstr("= 4 GPUs, of which graph has 2")));
+  }
+  EXPECT_THAT(Orrery(collective + " --set nodes=4").err, HasSubstr(counts));
+  const Outcome routed = Orrery(collective + " --nodes 2 --set fabric.routing=HASHED");
+  EXPECT_EQ(routed.code, 2);
+  EXPECT_THAT(routed.err,
+              HasSubstr("fabric.routing: plays no part beside a graph; allowed: graph.routing in its place"));
+  EXPECT_EQ(Orrery(collective + " --nodes 2 --set graph.routing=HASHED").code, 0);
+}
+
 TEST_F(TopologyCliTest, BadInput) {
   const std::string broken = File("broken.xml", "<system>\n<cpu>\n</system>\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -133,11 +187,22 @@ TEST_F(TopologyCliTest, BadInput) {
       {"show dgx-h100-ndr --format png", "--format png: no such format; allowed: text, json, dot, svg"},
       {"show dgx-h100-ndr --json --format svg", "--json with --format svg"},
       {"show dgx-h100-ndr --set node.nics=3", "node.nics"},
-      {"show dgx-h100-ndr --nodes 0", "--nodes"},
+      {"show dgx-h100-ndr --nodes 0", "error: --nodes"},
+      {"show dgx-h100-ndr --nodes 1.5", "error: --nodes: "},
+      {"show ''", "error: cluster: must not be empty"},
+      {"show two-servers-graph --nodes 3", "--nodes: the cluster is given device by device"},
+      {"show two-servers-graph --set nodes=3", "--set nodes=3: the cluster is given device by device"},
+      {"show two-servers-graph --set fabric.routing=HASHED",
+       "fabric.routing: plays no part beside a graph; allowed: graph.routing"},
       {"show dgx-h100-ndr -o /no/such/folder/x", "/no/such/folder/x"},
       {"route --cluster dgx-h100-ndr --from gpu:0 --to gpu:99999999", "--to"},
       {"route --cluster dgx-h100-ndr --from gpu:0 --to leaf0", "--to leaf0: a leaf switch; allowed: a GPU"},
       {"route --cluster dgx-h100-ndr --from gpu:0", "--to"},
+      {"route --cluster dgx-h100-ndr --from gpu:0 --to gpu:9 --without nic:x",
+       "--without: no device \"nic:x\"; allowed"},
+      {"route --cluster dgx-h100-ndr --from gpu:0 --to gpu:9 --without rail8", "--without: found rail8; allowed: "},
+      {"route --cluster dgx-h100-ndr --from gpu:0 --to gpu:9 --without gpu:0,leaf0",
+       "--without: found no link between gpu:0 and leaf0; allowed: neighbours"},
       {"import", "nothing to import"},
       {"import --nccl-xml /no/such.xml", "/no/such.xml"},
       {"import --nccl-xml " + broken, "broken.xml:3: not well-formed XML: mismatched tag"},

@@ -226,6 +226,10 @@ const std::vector<Case>& Cases() {
       {"number for a block", {"parallelism=8"}, "parallelism", "allowed: a block { ... } of tp, pp, cp"},
       {"empty name of a schedule", {"schedule.name="}, "schedule.name", "allowed: a text in quotes"},
       {"list for a number", {"parallelism.tp=[1, 2]"}, "parallelism.tp", "allowed: a whole number from 1 to 1024"},
+      {"slower than any link",
+       {"simulation.network=FLOW", "perturbation.link={device: \"nic:0\" capacity: 1e-9}"},
+       "perturbation.link[0].capacity",
+       "allowed: 0 for a dead link, or a number from 1e-06 to 1"},
       {"element of no list", {"parallelism.tp[0]=1"}, "parallelism.tp[0]", "allowed: tp without an index"},
       {"field twice", {"parallelism={tp: 2 tp: 4}"}, "parallelism.tp", "allowed: once"},
   };
@@ -262,7 +266,7 @@ void CollectNumbers(const Descriptor* type, const std::string& path,
 // the message names field and range; within, nothing breaks.
 TEST(BadInputTest, EveryNumberAtItsExtremes) {
   const absl::StatusOr<LoadedRun> loaded =
-      LoadGood({"perturbation.slow_gpus={rank: 1 factor: 2}", "simulation.network=FLOW",
+      LoadGood({"cluster.nodes=2", "perturbation.slow_gpus={rank: 1 factor: 2}", "simulation.network=FLOW",
                 "perturbation.link={device: \"nic:0\" capacity: 1}",
                 "software.overlap_rules={axis: DP pass: FORWARD micro_batches: "
                 "FIRST compute_factor: 1 communication_factor: 1}"});
@@ -275,9 +279,13 @@ TEST(BadInputTest, EveryNumberAtItsExtremes) {
   ASSERT_TRUE(TextFormat::ParseFromString("a: 0 b: 1 links: 1", cluster->mutable_node()->add_nvlink_pair()));
   cluster->add_more_nodes()->set_nodes(1);
   *cluster->mutable_more_nodes(0)->mutable_node() = cluster->node();
-  ASSERT_TRUE(TextFormat::ParseFromString(
-      "device { id: \"g\" kind: GPU } device { id: \"s\" kind: NVSWITCH } cable { a: \"g\" b: \"s\" }",
-      cluster->mutable_graph()));
+  ASSERT_TRUE(TextFormat::ParseFromString("device { id: \"s\" kind: NVSWITCH } cable { a: \"g0\" b: \"s\" }",
+                                          cluster->mutable_graph()));
+  for (int gpu = 0; gpu < 16; ++gpu) {
+    v1::Device* device = cluster->mutable_graph()->add_device();
+    device->set_id(absl::StrCat("g", gpu));
+    device->set_kind(v1::GPU);
+  }
   *cluster->mutable_graph()->mutable_cable(0)->mutable_link() = cluster->node().nvlink();
   const std::string text = ResolvedText(run);
   std::vector<std::pair<std::string, const FieldDescriptor*>> numbers;

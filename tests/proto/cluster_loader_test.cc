@@ -13,11 +13,12 @@ using ::testing::HasSubstr;
 
 const char kHeader[] = "# proto-file: orrery/v1/cluster.proto\n# proto-message: orrery.v1.Cluster\n";
 
-std::string Graph(const std::string& more = "") {
+// `inside`: more of the graph.
+std::string Graph(const std::string& inside = "") {
   return std::string(kHeader) +
          "graph { device { id: \"g\" kind: GPU } device { id: \"n\" kind: NIC }\n"
-         "  cable { a: \"g\" b: \"n\" link { bandwidth: 1e9 efficiency: 0.5 latency: 0 } } }\n" +
-         more;
+         "  cable { a: \"g\" b: \"n\" link { bandwidth: 1e9 efficiency: 0.5 latency: 0 } } " +
+         inside + " }\n";
 }
 
 absl::StatusOr<v1::Cluster> LoadText(const std::string& text, std::vector<std::string> overrides = {},
@@ -88,6 +89,70 @@ TEST(ClusterLoaderTest, WithoutNvlinkPcieStandsIn) {
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   EXPECT_DOUBLE_EQ(cluster->node().nvlink().bandwidth(), 25e9);
   EXPECT_EQ(cluster->node().nvlinks(), 0);
+}
+
+// One GPU, one NIC, beside what a cluster says of nodes and fabric.
+std::string Beside(const std::string& fabric = "", const std::string& graph = "") {
+  return Graph(graph) + "preset: \"pod\" nodes: 1 node { gpus: 1 nics: 1 }\nfabric { " + fabric + " }\n";
+}
+
+TEST(ClusterLoaderTest, AGraphHasTheGpusOfItsNodes) {
+  std::vector<SpecError> errors;
+  EXPECT_TRUE(LoadText(Beside()).ok()) << LoadText(Beside()).status();
+  EXPECT_FALSE(LoadText(Beside(), {"nodes=3"}, &errors).ok());
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].ToString(),
+            "--set nodes=3: nodes: nodes x node.gpus = 3 x 1 = 3 GPUs, of which graph has 1; allowed: up to 1");
+  EXPECT_FALSE(LoadText(Beside(), {"node.gpus=2"}, &errors).ok());
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].field, "node.gpus");
+}
+
+// The fabric's routing and switches are not those of the graph: set, they are refused; of a file, passed
+// over.
+TEST(ClusterLoaderTest, WhatAGraphStandsInPlaceOf) {
+  std::vector<SpecError> errors;
+  for (const char* field : {"routing=HASHED", "hash_seed=2", "switch_ports=32", "planes=2"}) {
+    EXPECT_FALSE(LoadText(Beside(), {std::string("fabric.") + field}, &errors).ok()) << field;
+    ASSERT_EQ(errors.size(), 1u) << field;
+    EXPECT_THAT(errors[0].message, HasSubstr("plays no part beside a graph; allowed: graph.")) << field;
+  }
+  EXPECT_FALSE(LoadText(Beside(), {"fabric={routing: HASHED}"}, &errors).ok());
+  EXPECT_TRUE(LoadText(Beside(), {"graph.routing=HASHED"}).ok());
+  EXPECT_TRUE(LoadText(Beside(), {"fabric.oversubscription=2"}).ok());  // prices read it
+  EXPECT_TRUE(LoadText(Beside("routing: HASHED", "routing: HASHED")).ok());
+  EXPECT_TRUE(LoadText(Beside("routing: ADAPTIVE"), {"graph.routing=HASHED"}).ok());  // as a resolved file has it
+}
+
+// What follows from a wrong field by default is not wrong once more.
+TEST(ClusterLoaderTest, DefaultsOfWrongFieldsAreNotJudged) {
+  std::vector<SpecError> errors;
+  EXPECT_FALSE(LoadCluster("pod", FixtureOptions({"node.nic.efficiency=0"}), nullptr, &errors).ok());
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].field, "node.nic.efficiency");
+  EXPECT_FALSE(LoadCluster("pod", FixtureOptions({"node.pcie={bandwidth: 1 latency: -1}"}), nullptr, &errors).ok());
+  EXPECT_EQ(errors.size(), 2u);
+  EXPECT_FALSE(LoadText(Graph("cable { a: \"g\" b: \"n\" }"), {}, &errors).ok());
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].field, "graph.cable[1].link");
+}
+
+// Runs, and every run of a sweep.
+TEST(ClusterLoaderTest, GraphsOfRuns) {
+  std::string text = GoodText();
+  const std::size_t at = text.find("cluster {");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.insert(at + 9,
+              " graph { device { id: \"g\" kind: GPU } device { id: \"n\" kind: NIC } cable { a: \"g\" b: \"n\" link { "
+              "bandwidth: 1e9 efficiency: 1 latency: 0 } } }");
+  EXPECT_THAT(ErrorOf(text),
+              HasSubstr("cluster.nodes x cluster.node.gpus = 16 x 8 = 128 GPUs, of which cluster.graph has 1"));
+  const absl::StatusOr<BaseRun> base = BaseRun::FromText(text, "run.txtpb", FixtureOptions());
+  ASSERT_TRUE(base.ok()) << base.status();
+  const std::string error(base->Resolve({"cluster.fabric.routing=HASHED"}).status().message());
+  EXPECT_THAT(error,
+              HasSubstr("--set cluster.fabric.routing=HASHED: cluster.fabric.routing: plays no part beside a graph; "
+                        "allowed: cluster.graph.routing"));
 }
 
 // A run with nothing but a graph has one error, at the graph.

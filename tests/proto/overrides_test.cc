@@ -51,6 +51,13 @@ TEST(OverridesTest, TheLastOneWins) {
   EXPECT_EQ(loaded->run.training().seq_len(), 1024);
 }
 
+TEST(OverridesTest, ABlockMayStandAsInAFile) {
+  const absl::StatusOr<LoadedRun> loaded = LoadGood({"training {seq_len: 512 micro_batch: 2}"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->run.training().seq_len(), 512);
+  EXPECT_EQ(loaded->run.training().micro_batch(), 2);
+}
+
 TEST(OverridesTest, ErrorsNameTheOverride) {
   const auto error = [](const std::string& text) { return ErrorOf(GoodText(), {text}); };
   EXPECT_EQ(error("parallelism.tp=0"),
@@ -73,6 +80,8 @@ TEST(OverridesTest, ErrorsNameTheOverride) {
   EXPECT_THAT(error("parallelism.tp="), HasSubstr("found the end; allowed: a whole number"));
   EXPECT_THAT(error("parallelism.tp"), HasSubstr("is no override; allowed: path=value"));
   EXPECT_THAT(error("=3"), HasSubstr("is no override; allowed: path=value"));
+  EXPECT_THAT(error("{tp: 2}"), HasSubstr("is no override; allowed: path=value"));
+  EXPECT_THAT(error("parallelism {tq: 2}"), HasSubstr("parallelism.tq: no such field"));
   EXPECT_THAT(error("parallelism..tp=3"), HasSubstr("no field \"\" in parallelism"));
   EXPECT_THAT(error("[0]=3"), HasSubstr("no field \"\""));
 }

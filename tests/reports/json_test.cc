@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "reports/summary.h"
 #include "tests/sim/training/example_runs.h"
 
 namespace orrery::reports {
@@ -115,6 +117,47 @@ TEST(ResultJson, FiguresAgree) {
   EXPECT_EQ(json["provenance"]["schedule"], "1f1b");
   EXPECT_EQ(json["simulator"]["wall_time_s"], 0.25);
   EXPECT_EQ(json["simulator"]["peak_rss_bytes"], 4096);
+}
+
+TEST(ResultJson, SaysWhoWasSlowedByWhom) {
+  const v1::Run run = SmallRun();
+  training::Result result = Simulated(run);
+  const training::LinkReport slowed{.from = "node0/nic0",
+                                    .to = "leaf0",
+                                    .alike = 8,
+                                    .capacity = 25'000'000'000,
+                                    .bytes = 1e9,
+                                    .utilisation = 0.5,
+                                    .busy_share = 0.75,
+                                    .delay = TimeFromSeconds(4),
+                                    .users = {{"dp", 6e8}, {"pp", 4e8}},
+                                    .most_delayed = {"F0 chunk 0 of rank 3", TimeFromSeconds(2)},
+                                    .most_taken = {"reduce gradients, chunk 1 of rank 0", TimeFromSeconds(1.5)}};
+  training::LinkReport quiet = slowed;
+  quiet.most_delayed = quiet.most_taken = {};
+  result.links =
+      training::LinkSummary{.links = {slowed, quiet}, .transfers = 100, .bypassed_solver = 60, .never_slowed = 70};
+  const Provenance provenance{
+      .version = "1", .spec_sha256 = "abc", .profile = "p", .software = "s", .expected_error = std::nullopt};
+  const ordered_json json = ordered_json::parse(ResultJson(result, *MakeWaterfall(run, result), provenance, &kCost));
+  EXPECT_THAT(Keys(json["links"][0]), ElementsAre("from", "to", "alike", "capacity_bytes_per_s", "bytes", "utilisation",
+                                                  "busy_fraction", "delay_s", "bytes_by", "most_delayed"));
+  EXPECT_EQ(json["links"][0]["most_delayed"],
+            ordered_json::parse(R"({"transfer": "F0 chunk 0 of rank 3", "delay_s": 2.0,
+                                    "by": {"transfer": "reduce gradients, chunk 1 of rank 0", "delay_s": 1.5}})"));
+  EXPECT_FALSE(json["links"][1].contains("most_delayed"));
+  EXPECT_EQ(json["simulator"]["transfers"], 100);
+  EXPECT_EQ(json["simulator"]["transfers_bypassed_solver"], 60);
+  EXPECT_EQ(json["simulator"]["transfers_never_slowed"], 70);
+
+  const std::string text = Summary(result, *MakeWaterfall(run, result), provenance, kCost);
+  EXPECT_THAT(text, ::testing::HasSubstr(
+                        "F0 chunk 0 of rank 3, 2000.000 ms  reduce gradients, chunk 1 of rank 0, 1500.000 ms"));
+  EXPECT_THAT(text, ::testing::HasSubstr("100 transfers over links that others use: 60 bypassed the solver of shared "
+                                         "rates, 70 were never slowed\n"));
+  result.links->links[0].most_taken.transfer = "F0 chunk 0 of rank 3";
+  EXPECT_THAT(Summary(result, *MakeWaterfall(run, result), provenance, kCost),
+              ::testing::HasSubstr("others like it, 1500.000 ms"));
 }
 
 // What does not fit is timed as if it did, and says so.

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "google/protobuf/text_format.h"
 #include "proto/loader.h"
 #include "reports/topology_picture.h"
 #include "topology/routes.h"
@@ -91,6 +92,30 @@ TEST(TopologyReportTest, ASlowerCableIsNamed) {
   EXPECT_NEAR(json["levels"][0]["oversubscription"], 20.0 / 11, 1e-9);
   EXPECT_THAT(TopologySvg("two", topology), HasSubstr("<line class=\"slow\""));
   EXPECT_THAT(TopologyDot("two", topology), HasSubstr("label=\"1 x 1.0\", color=red"));
+}
+
+// Three parallel cables of 10, 10 and 1 GB/s are one link of 21.
+TEST(TopologyReportTest, TheSlowestOfParallelCables) {
+  v1::Cluster cluster;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "graph { routing: ADAPTIVE hash_seed: 1"
+      " device { id: \"g0\" kind: GPU } device { id: \"n0\" kind: NIC } device { id: \"g1\" kind: GPU }"
+      " device { id: \"n1\" kind: NIC } device { id: \"s\" kind: NETWORK_SWITCH }"
+      " cable { a: \"g0\" b: \"n0\" count: 1 link { bandwidth: 40e9 efficiency: 1 latency: 0 } }"
+      " cable { a: \"g1\" b: \"n1\" count: 1 link { bandwidth: 40e9 efficiency: 1 latency: 0 } }"
+      " cable { a: \"n0\" b: \"s\" count: 2 link { bandwidth: 10e9 efficiency: 1 latency: 0 } }"
+      " cable { a: \"s\" b: \"n0\" count: 1 link { bandwidth: 1e9 efficiency: 1 latency: 0 } }"
+      " cable { a: \"n1\" b: \"s\" count: 3 link { bandwidth: 10e9 efficiency: 1 latency: 0 } } }",
+      &cluster));
+  const absl::StatusOr<Topology> topology = Topology::Build(cluster);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  const topology::Summary summary = topology::Summarise(*topology);
+  EXPECT_THAT(TopologyText("t", *topology, summary),
+              AllOf(HasSubstr("1.00 GB/s to 10.00 GB/s"),
+                    HasSubstr("  n0 - s  3 cables, 21.00 GB/s of 30.00 GB/s, the slowest 1.00 GB/s\n")));
+  const auto json = nlohmann::json::parse(TopologyJson("t", *topology, summary));
+  ASSERT_EQ(json["slower_cables"].size(), 1u);
+  EXPECT_EQ(json["slower_cables"][0]["slowest_cable"], 1000000000);
 }
 
 TEST(TopologyReportTest, Route) {

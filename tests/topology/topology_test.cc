@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/loader.h"
 #include "tests/topology/topology_fixture.h"
+#include "topology/named_links.h"
 #include "topology/problems.h"
 #include "topology/routes.h"
 #include "topology/summary.h"
@@ -37,6 +38,17 @@ TEST(TopologyTest, TwoNodesByHand) {
     EXPECT_FALSE(topology.Find(name).ok()) << name;
   }
   EXPECT_THAT(std::string(topology.Find("gpu:16").status().message()), HasSubstr("gpu:0 to gpu:15"));
+}
+
+// Both directions count. A GPU has four NVSwitches and a PCIe switch beside it, a rail one cable in either node.
+TEST(TopologyTest, LinksByName) {
+  const Topology topology = BuildTopology(HgxCluster(2));
+  EXPECT_EQ(LinksNamed(topology, "gpu:11")->size(), 2 * 5);
+  EXPECT_EQ(LinksNamed(topology, "rail3")->size(), 2 * 2);
+  const std::vector<LinkId> one = *LinksNamed(topology, "node1/nic3", "leaf3");
+  ASSERT_EQ(one.size(), 2);
+  EXPECT_EQ(one[1], Opposite(one[0]));
+  EXPECT_EQ(topology.NameOf(topology.link(one[0]).from) + topology.NameOf(topology.link(one[0]).to), "node1/nic3leaf3");
 }
 
 // Achieved capacities are bandwidth x efficiency, parallel cables together.
@@ -166,6 +178,8 @@ TEST(FreeFormTest, AnIdGoesBeforeANumber) {
   EXPECT_EQ(*topology.Find("gpu:1"), topology.gpu(0));
   EXPECT_EQ(*topology.Find("gpu:0"), topology.gpu(0));  // no id: the number
   EXPECT_EQ(*topology.Find("y"), topology.gpu(1));
+  // As with rails: the one cable of this device.
+  EXPECT_EQ(LinksNamed(named("rail3", "y"), "rail3")->size(), 2);
 }
 
 // NICs back to back, without a switch.

@@ -203,7 +203,7 @@ class Importer {
     if (irregular.empty()) return absl::OkStatus();
     if (!has_fabric() && Nodes() > 1) return NotRepeatable(irregular);  // the graph would be of one node
     *cluster.mutable_graph() = GraphOf(true);
-    MakeShareable(cluster.mutable_node());
+    MakeShareable(cluster.graph(), Nodes(), cluster.mutable_node());
     return OfSource(Topology::Build(Resolved(cluster)).status());
   }
 
@@ -317,8 +317,14 @@ class Importer {
     return cluster;
   }
 
-  // Beside a graph: what the checks of a spec ask of every node.
-  static void MakeShareable(v1::Node* node) {
+  // Beside a graph: what the checks of a spec ask of every node. Hosts that differ have as many GPUs as all of them
+  // together have for each.
+  static void MakeShareable(const v1::Graph& graph, std::int64_t nodes, v1::Node* node) {
+    const std::int64_t gpus = std::count_if(graph.device().begin(), graph.device().end(),
+                                            [](const v1::Device& one) { return one.kind() == v1::GPU; });
+    const bool nic_for_each = node->nics() == node->gpus();
+    node->set_gpus(std::min(node->gpus(), gpus / nodes));
+    if (nic_for_each) node->set_nics(node->gpus());
     if (node->gpus() % node->nics() != 0 && node->nics() % node->gpus() != 0)
       node->set_nics(std::gcd(node->gpus(), node->nics()));
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -392,23 +391,6 @@ class Reader {
 };
 
 }  // namespace
-
-double PcieBandwidth(std::string_view speed, std::int64_t width) {
-  struct Generation {
-    double transfers;  // 1e9 per second and lane, one bit each
-    double code_rate;  // bits of data per bit on the wire
-  };
-  constexpr Generation kGenerations[] = {{2.5, 0.8},        {5, 0.8},          {8, 128.0 / 130},
-                                         {16, 128.0 / 130}, {32, 128.0 / 130}, {64, 242.0 / 256}};
-  const std::string_view number = speed.substr(0, speed.find_first_not_of("0123456789."));
-  double transfers = 0;
-  if (!absl::SimpleAtod(absl::string_view(number.data(), number.size()), &transfers)) return 0;
-  for (const Generation& generation : kGenerations) {
-    if (transfers == generation.transfers)
-      return transfers * 1e9 * generation.code_rate / 8 * static_cast<double>(width);
-  }
-  return 0;
-}
 
 absl::StatusOr<Server> ReadNcclTopology(const XmlElement& root, const std::string& file, Findings* findings) {
   return Reader(file, findings).Read(root);

@@ -6,7 +6,6 @@
 #define ORRERY_TOPOLOGY_IMPORT_NCCL_TOPOLOGY_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "topology/import/findings.h"
@@ -19,10 +18,6 @@ namespace orrery::topology {
 // INVALID_ARGUMENT "file:line: ...": no such file, several hosts, no GPU, a device listed twice, a number that is none.
 // Values that virtual machines make up are corrected, with a warning.
 absl::StatusOr<Server> ReadNcclTopology(const XmlElement& root, const std::string& file, Findings* findings);
-
-// Of a PCIe link in one direction, less its line code (8b/10b, 128b/130b, flits of 242 of 256 bytes); 0 where
-// `speed` ("16.0 GT/s PCIe") is of no generation.
-double PcieBandwidth(std::string_view speed, std::int64_t width);
 
 }  // namespace orrery::topology
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,10 @@
 namespace orrery::topology {
 
 inline constexpr int kMostServerDevices = 1024;  // of a kind, as in v1::Node
+
+// Of a PCIe link in one direction, less its line code (8b/10b, 128b/130b, flits of 242 of 256 bytes); 0 where
+// `speed` ("16.0 GT/s PCIe") is of no generation.
+double PcieBandwidth(std::string_view speed, std::int64_t width);
 
 // What hangs below a PCIe switch or a CPU.
 struct PcieDevice {

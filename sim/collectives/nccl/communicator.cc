@@ -1,10 +1,14 @@
 #include "sim/collectives/nccl/communicator.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "topology/routes.h"
+#include "topology/topology.h"
 
 namespace orrery::collectives::nccl {
 namespace {
@@ -30,10 +34,29 @@ bool PairsJoinAll(const v1::Node& node) {
   return node.nvlink_pair_size() > 0 && apart == 1;
 }
 
-// What PCIe leaves to a NIC: its own link, and its part of the link of a GPU that has several.
-BytesPerSecond PciePerNic(const v1::Node& node) {
-  const double nics_per_gpu = static_cast<double>(node.nics()) / static_cast<double>(node.gpus());
-  return Achieved(node.pcie()) / std::max(1.0, nics_per_gpu);
+// NICs for so many ranks of a node, as the GPUs with the fewest have them: a GPU uses those nearest to it
+// (topology/routes.h).
+absl::StatusOr<double> NicsFor(const v1::Cluster& cluster, std::int64_t ranks) {
+  const v1::Node& node = cluster.node();
+  const std::int64_t holders = node.pcie_switches() > 0 ? node.pcie_switches() : node.cpus();
+  if (holders == 0 || (node.gpus() % holders == 0 && node.nics() % holders == 0)) {
+    return static_cast<double>(node.nics() * ranks) / static_cast<double>(node.gpus());
+  }
+  v1::Cluster alone;
+  alone.set_nodes(1);
+  *alone.mutable_node() = node;
+  *alone.mutable_fabric() = cluster.fabric();
+  ABSL_ASSIGN_OR_RETURN(const topology::Topology topology, topology::Topology::Build(alone));
+  ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(topology));
+  std::map<topology::DeviceId, double> load;
+  double most = 0;
+  for (std::int64_t gpu = 0; gpu < node.gpus(); ++gpu) {
+    const std::vector<topology::DeviceId> nics = routes.NicsOf(gpu);
+    for (const topology::DeviceId nic : nics) {
+      most = std::max(most, load[nic] += 1 / static_cast<double>(nics.size()));
+    }
+  }
+  return static_cast<double>(ranks) / most;
 }
 
 }  // namespace
@@ -56,11 +79,23 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
         absl::StrCat("accelerator ", cluster.accelerator().name(),
                      ": compute_capability is not stated, and NCCL's tables go by it; allowed: 10 to 990"));
   }
+  const v1::NcclTimes& times = cluster.accelerator().nccl_times();
+  if (cluster.accelerator().compute_capability() < times.compute_capability()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("accelerator ", cluster.accelerator().name(), ": compute_capability: found ",
+                     cluster.accelerator().compute_capability(), "; allowed: from ", times.compute_capability(),
+                     " on, which nccl_times ", times.name(), " serve"));
+  }
+  ABSL_ASSIGN_OR_RETURN(const double owned, NicsFor(cluster, placement.min_ranks_per_node));
+  ABSL_ASSIGN_OR_RETURN(const double nics_per_gpu, NicsFor(cluster, 1));
+  // Its own link, and its part of the link of a GPU that has several NICs.
+  const BytesPerSecond pcie_per_nic = Achieved(node.pcie()) / std::max(1.0, nics_per_gpu);
   Communicator comm;
   comm.ranks = placement.ranks;
   comm.nodes = placement.nodes;
   comm.ranks_per_node = placement.max_ranks_per_node;
-  comm.nics = std::max<std::int64_t>(1, node.nics() * placement.min_ranks_per_node / node.gpus());
+  constexpr double kRounding = 1e-9;
+  comm.nics = std::max<std::int64_t>(1, static_cast<std::int64_t>(owned + kRounding));
   comm.compute_capability = cluster.accelerator().compute_capability();
   comm.cpu = node.cpu_vendor();
   comm.nvlink = node.nvswitches() > 0 || PairsJoinAll(node);
@@ -69,9 +104,9 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   comm.nominal_nvlink = BytesPerSecond(intra.bandwidth());
   comm.nvlink_bandwidth = Achieved(intra);
   comm.nominal_nic = BytesPerSecond(node.nic().bandwidth());
-  comm.nic_bandwidth = std::min(Achieved(node.nic()), PciePerNic(node));
-  comm.nic_message =
-      std::min(BytesPerSecond(node.nic().bandwidth() * node.nic().message_efficiency()), PciePerNic(node));
+  comm.nic_bandwidth = std::min(Achieved(node.nic()), pcie_per_nic);
+  comm.nic_message = std::min(BytesPerSecond(node.nic().bandwidth() * node.nic().message_efficiency()), pcie_per_nic);
+  comm.uplink_bandwidth = Achieved(node.nic());
   comm.nvlink_latency = intra.latency();
   comm.net_latency = node.nic().latency() + cluster.fabric().hop_latency();
   comm.crossing_latency = 2 * cluster.fabric().hop_latency();
@@ -83,11 +118,10 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   if (twins == Twins::kIdle) return comm;
   comm.oversubscription = std::max(1.0, cluster.fabric().oversubscription());
   // Fewer NICs than groups that want one.
-  const double owned =
-      static_cast<double>(node.nics() * placement.min_ranks_per_node) / static_cast<double>(node.gpus());
   if (owned < 1) {
     comm.nic_bandwidth = comm.nic_bandwidth * owned;
     comm.nic_message = comm.nic_message * owned;
+    comm.uplink_bandwidth = comm.uplink_bandwidth * owned;
   }
   return comm;
 }

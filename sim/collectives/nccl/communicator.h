@@ -11,13 +11,27 @@
 
 namespace orrery::collectives::nccl {
 
+// Seconds that the most loaded link of a node takes for every byte that an operation moves, by who sends to whom
+// (sim/collectives/node_links.h). 0: no bound, as where NVSwitches join the node's GPUs.
+struct NodeSeconds {
+  double ring = 0;
+  double tree = 0;
+  double chain = 0;  // a tree inside each node
+  double pat = 0;
+  double all_to_all = 0;
+  double send_recv = 0;
+  // The two phases of an all-to-all.
+  double inside_nodes = 0;
+  double on_rails = 0;
+};
+
 // Nominal figures serve the search, which goes by link generations; achieved ones serve times. Per direction. A node is
 // the GPUs of one NVLink domain.
 struct Communicator {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
   std::int64_t ranks_per_node = 1;  // of the fullest node
-  std::int64_t nics = 1;            // that the ranks of the emptiest node own
+  std::int64_t nics = 1;            // that the ranks of the emptiest node own: those nearest to their GPUs
   std::int64_t compute_capability = 0;
   v1::CpuVendor cpu = v1::INTEL;
   bool nvswitch = true;
@@ -27,6 +41,8 @@ struct Communicator {
   BytesPerSecond nominal_nic;
   BytesPerSecond nic_bandwidth;  // of one NIC
   BytesPerSecond nic_message;    // of one message over it
+  // Of the wires above the leaf, a NIC's part where nothing is oversubscribed: PCIe does not narrow it.
+  BytesPerSecond uplink_bandwidth;
   // Wires and switches of the cluster, which count where they take longer than the library's steps; the last, between
   // two leaves, comes on top.
   double nvlink_latency = 0;  // seconds
@@ -36,8 +52,11 @@ struct Communicator {
   double nodes_per_leaf = 1;  // of the fullest leaf
   bool rails = true;          // a leaf for every NIC of a node, else one for all
   double oversubscription = 1;
+  NodeSeconds node_seconds;
 
   BytesPerSecond NodeNetwork() const { return nic_bandwidth * static_cast<double>(nics); }
+  // What a node has above its leaves.
+  BytesPerSecond NodeUplinks() const { return uplink_bandwidth * (static_cast<double>(nics) / oversubscription); }
   // What of all that its nodes send to each other evenly leaves a leaf, at most over the leaves, over what the nodes of
   // the fullest leaf send in all: m nodes on a leaf send (N - m) / N of theirs to other leaves.
   double LeavingLeaf() const;
@@ -52,8 +71,9 @@ enum class Twins : std::uint8_t {
   kIdle,
 };
 
-// Ranks placed on a resolved cluster. INVALID_ARGUMENT where it does not state the GPU's compute capability, or the
-// placement has no ranks, more ranks on a node than GPUs, or more nodes than ranks.
+// Ranks placed on a resolved cluster, without node_seconds. INVALID_ARGUMENT where it does not state the GPU's compute capability, or one
+// that its nccl_times do not serve, or the placement has no ranks, more ranks on a node than GPUs, or more nodes than
+// ranks.
 absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
                                                   Twins twins = Twins::kActive);
 

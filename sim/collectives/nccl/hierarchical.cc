@@ -13,6 +13,7 @@ Communicator InsideNode(Communicator comm) {
   comm.nodes = 1;
   comm.leaves = 1;
   comm.nodes_per_leaf = 1;
+  comm.node_seconds.all_to_all = comm.node_seconds.inside_nodes;
   return comm;
 }
 
@@ -22,7 +23,9 @@ Communicator BetweenNodes(Communicator comm) {
   comm.ranks = comm.nodes;
   comm.nics = std::max<std::int64_t>(1, comm.nics / comm.ranks_per_node);
   comm.nic_bandwidth = comm.nic_bandwidth * std::min(1.0, nics);
+  comm.uplink_bandwidth = comm.uplink_bandwidth * std::min(1.0, nics);
   comm.ranks_per_node = 1;
+  comm.node_seconds.all_to_all = comm.node_seconds.on_rails;
   return comm;
 }
 

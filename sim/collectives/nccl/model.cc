@@ -91,15 +91,8 @@ absl::StatusOr<Library> Library::Load(const spec::LoadOptions& options) {
     if (Number(name) < 0) return absl::InvalidArgumentError(absl::StrCat("nccl/", name, ": the name is no version"));
     ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, options, &library.versions_.emplace_back()));
   }
-  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> times, spec::ListPresets("nccl_times", options));
-  for (const std::string& name : times) {
-    ABSL_RETURN_IF_ERROR(spec::LoadPreset(name, options, &library.times_.emplace_back()));
-  }
   std::sort(library.versions_.begin(), library.versions_.end(),
             [](const auto& a, const auto& b) { return Number(a.name()) < Number(b.name()); });
-  std::sort(library.times_.begin(), library.times_.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.compute_capability(), a.name()) < std::pair(b.compute_capability(), b.name());
-  });
   return library;
 }
 
@@ -136,18 +129,6 @@ std::string Library::StandIn(std::string_view text) const {
   return absl::StrCat("NCCL ", std::string(text), " is ", where, ": the tables of ", (*used)->name(), " are used");
 }
 
-absl::StatusOr<const v1::NcclTimes*> Library::Times(std::int64_t compute_capability) const {
-  const v1::NcclTimes* found = nullptr;
-  for (const v1::NcclTimes& times : times_) {
-    if (times.compute_capability() <= compute_capability) found = &times;
-  }
-  if (found == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no constants of NCCL's times for compute capability ", compute_capability));
-  }
-  return found;
-}
-
 Model::Model(const Communicator& comm, const v1::NcclVersion& version, const v1::NcclTimes& times,
              const ModelOptions& options)
     : comm_(comm),
@@ -171,21 +152,31 @@ std::int64_t Model::ChannelsOf(std::int64_t bytes, const Variant& variant) const
   return channels;
 }
 
+absl::Status Model::Refusal(Operation operation) const {
+  const auto name = [](const Variant& variant) {
+    const std::string pair = absl::StrCat(AlgorithmName(variant.algorithm), " ", ProtocolName(variant.protocol));
+    return std::string(absl::StripAsciiWhitespace(pair));
+  };
+  std::vector<std::string> able;
+  for (const Variant& variant : tuner_.Candidates(operation)) {
+    if (tuner_.Bandwidth(operation, variant) > 0) able.push_back(name(variant));
+  }
+  const std::string wanted = name(options_.forced);
+  std::string message = absl::StrCat(
+      OperationName(operation), ": ", wanted.empty() ? "nothing can" : wanted + " cannot", " carry it out on ",
+      comm_.ranks, " ranks on ", comm_.nodes, comm_.nodes == 1 ? " node" : " nodes", " of this kind");
+  const std::string needs(NeedsOf(options_.forced.algorithm));
+  if (!needs.empty()) absl::StrAppend(&message, "; it needs ", needs);
+  if (!able.empty()) absl::StrAppend(&message, "; allowed: ", absl::StrJoin(able, ", "));
+  return absl::InvalidArgumentError(message);
+}
+
 absl::StatusOr<Price> Model::PriceOf(Operation operation, std::int64_t bytes) const {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat(bytes, " bytes; allowed: 0 and more"));
   Price price;
   if (comm_.ranks < 2 || bytes == 0) return price;
   const std::optional<Variant> variant = tuner_.Choose(operation, bytes, options_.forced);
-  if (!variant.has_value()) {
-    std::string wanted = AlgorithmName(options_.forced.algorithm);
-    if (options_.forced.protocol != v1::NCCL_PROTOCOL_UNSPECIFIED) {
-      absl::StrAppend(&wanted, wanted.empty() ? "" : " ", ProtocolName(options_.forced.protocol));
-    }
-    const std::string subject = wanted.empty() ? "nothing can" : wanted + " cannot";
-    return absl::InvalidArgumentError(absl::StrCat(OperationName(operation), ": ", subject, " carry it out on ",
-                                                   comm_.ranks, " ranks on ", comm_.nodes,
-                                                   comm_.nodes == 1 ? " node" : " nodes", " of this kind"));
-  }
+  if (!variant.has_value()) return Refusal(operation);
   const Duration duration = time_.Of(operation, bytes, *variant);
   constexpr double kLongest = 4e6;  // seconds; either part, of what a Time can hold
   if (!(duration.fixed < kLongest && duration.progress < kLongest)) {
@@ -205,6 +196,11 @@ absl::StatusOr<Operation> OperationOf(std::string_view name) {
   return Find<Operation>(kOperations, "collective", name);
 }
 std::string OperationName(Operation operation) { return NameOf(kOperations, operation); }
+std::vector<std::string> OperationNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : kOperations) names.emplace_back(entry.name);
+  return names;
+}
 
 absl::StatusOr<v1::NcclAlgorithm> AlgorithmOf(std::string_view name) {
   if (name.empty()) return v1::NCCL_ALGORITHM_UNSPECIFIED;

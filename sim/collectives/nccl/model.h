@@ -23,7 +23,7 @@ namespace orrery::collectives::nccl {
 // Whether tables of a version are listed: it is, it lies between two that are, or before or behind all of them.
 enum class Coverage : std::uint8_t { kListed, kBetween, kOutside };
 
-// The tables of specs/nccl and specs/nccl_times.
+// The tables of specs/nccl.
 class Library {
  public:
   static absl::StatusOr<Library> Load(const spec::LoadOptions& options);
@@ -35,12 +35,9 @@ class Library {
   Coverage CoverageOf(std::string_view text) const;
   // Which tables stand in for it, in words; empty where its own are listed.
   std::string StandIn(std::string_view text) const;
-  // The last that a GPU reaches; INVALID_ARGUMENT where there is none.
-  absl::StatusOr<const v1::NcclTimes*> Times(std::int64_t compute_capability) const;
 
  private:
   std::vector<v1::NcclVersion> versions_;  // ascending
-  std::vector<v1::NcclTimes> times_;       // ascending
 };
 
 struct ModelOptions {
@@ -78,6 +75,8 @@ class Model {
 
  private:
   std::int64_t ChannelsOf(std::int64_t bytes, const Variant& variant) const;
+  // Of what `forced` asks for: what that needs, and what can.
+  absl::Status Refusal(Operation operation) const;
 
   Communicator comm_;
   ModelOptions options_;
@@ -94,6 +93,7 @@ class Model {
 // "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "alltoall", "sendrecv".
 absl::StatusOr<Operation> OperationOf(std::string_view name);
 std::string OperationName(Operation operation);
+std::vector<std::string> OperationNames();
 // "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", letter case aside; "" for any.
 absl::StatusOr<v1::NcclAlgorithm> AlgorithmOf(std::string_view name);
 std::string AlgorithmName(v1::NcclAlgorithm algorithm);

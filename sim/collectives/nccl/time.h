@@ -16,21 +16,22 @@
 //                  buffer's chunk (2 MiB), less in the last loop:   sum over loops of steps x step(c)
 //                  Broadcast, reduce: (n - 2 + S / (C c)) step(c), c one buffer slot
 //                  capacity: NVLink of a GPU, which has (g - 1) / g of a ring across nodes; all NICs of a node, for the
-//                  ring leaves a node once; uplinks of a leaf, once per leaf
+//                  ring leaves a node once
 //   Ring, LL*      latencies of the version per step, N of n (2 N of 2 (n - 1)) across nodes, + S / bandwidth as the
-//                  tuner has it, no more than the links carry (LL sends twice, LL128 16/15 of the data)
+//                  tuner has it, no more than the links carry, nor C channel_bandwidth through each rank (LL sends
+//                  twice, LL128 16/15 of the data)
 //   Tree           latencies likewise + S / bandwidth + (2 (g - 1 + log2 N)) c / channel_bandwidth: a chunk is
-//   forwarded
-//                  when it is complete; bandwidth as the tuner has it, no more than C tree_channel_bandwidth but for
-//                  LL; c a buffer slot, of LL128 cut by size
+//                  forwarded when it is complete; bandwidth as the tuner has it, no more than C tree_channel_bandwidth,
+//                  half of that for LL; c a buffer slot, of LL128 cut by size
 //   NVLS           a loop moves C h c bytes, h heads one after the other; chunks c as the library cuts them by size:
 //                    nvls_launch + (S / (C h c) + 1) h (nvls_chunk + C c / (C nvls_channel_bandwidth))
 //                  the + 1 fills the pipeline
 //   NVLSTree       the same with 1 + log2 N loops to fill, nvls_tree_step up and down per level of the tree, and per
 //                  head the longer of the multiprocessors' work, x nvls_tree_work per neighbour in the tree (2 for two
 //                  nodes, 3 beyond), and the NICs' x C c / NICs of a node, x = 1 for two nodes, 2 beyond
-//   NVLS, CollNet across nodes   reductions in the switch: every byte leaves a node once, at sharp_share of the NICs
-//   PAT            log2 N net_steps + S (n - 1) / n over the NICs
+//   NVLS, CollNet across nodes   reductions in the switch: every byte leaves a node once, at sharp_share of the NICs;
+//                  CollNet's channels move it on at C channel_bandwidth, twice for all-reduce
+//   PAT            log2 N net_steps + S (n - 1) / n over the NICs, or at C channel_bandwidth
 //   Messages       send/recv: rank r sends to r + 1 and receives from r - 1, as nccl-tests has it; of a node's messages
 //                  one crosses the network, over one NIC, and of a leaf's one leaves it
 //                  all-to-all loads GPU ports with S (g - 1) / n, NICs with S (n - g) / n per rank (PXN: over the
@@ -39,7 +40,8 @@
 //
 // For a fixed variant time never falls with size: where the library takes larger chunks from a size on and gains by it,
 // smaller sizes take no longer than that size. What a link carries over the time is at most its capacity: the progress
-// part is no shorter than that.
+// part is no shorter than that. Uplinks of a leaf, which a ring or tree leaves once, come in here alone: a slow one is
+// a hop of many, and the others' steps are hidden behind it.
 #ifndef ORRERY_SIM_COLLECTIVES_NCCL_TIME_H_
 #define ORRERY_SIM_COLLECTIVES_NCCL_TIME_H_
 
@@ -73,6 +75,8 @@ struct Duration {
 double Wire(v1::NcclProtocol protocol);
 // Bytes that a ring moves through every rank, as a share of the operation's.
 double RingShare(Operation operation, double ranks);
+// What an operation of `bytes` moves, of which its flows carry shares (sim/collectives/footprint.h).
+double MovedBytes(Operation operation, const Variant& variant, double bytes, double ranks, double ranks_per_node);
 
 class TimeModel {
  public:
@@ -91,6 +95,8 @@ class TimeModel {
  private:
   double Seconds(Operation operation, double bytes, const Variant& variant) const;
   double Step(double chunk, double latency) const;
+  // Of bytes that a rank moves on, over all channels.
+  double ChannelSeconds(double moved) const;
   double RingSimple(Operation operation, double bytes) const;
   double RingLow(Operation operation, double bytes, v1::NcclProtocol protocol) const;
   double Tree(double bytes, v1::NcclProtocol protocol) const;
@@ -98,10 +104,13 @@ class TimeModel {
   // Least over this size and the larger ones from which chunks are larger.
   double Nvls(Operation operation, double bytes, const Variant& variant) const;
   double NvlsOf(Operation operation, double bytes, double chunk, const Variant& variant) const;
-  double CollNet(double bytes, const Variant& variant) const;
+  double CollNet(Operation operation, double bytes, const Variant& variant) const;
   double Pat(Operation operation, double bytes) const;
-  double Messages(Operation operation, double bytes) const;
+  double Messages(Operation operation, double data, v1::NcclProtocol protocol) const;
+  double MessageLatency(v1::NcclProtocol protocol) const;
   LinkBytes BytesOf(Operation operation, double bytes, const Variant& variant) const;
+  // Seconds of the most loaded link of a node.
+  double NodeLinks(Operation operation, double bytes, const Variant& variant) const;
   double Crossings(Operation operation) const;
   double MeanLatency() const;
   // Seconds per step, no shorter than the wires; and what so many crossings between leaves add.

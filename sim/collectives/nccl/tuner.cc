@@ -10,6 +10,9 @@ using v1::NcclProtocol;
 
 constexpr std::int64_t kSmallestCorrected = 64;  // bytes
 constexpr std::int64_t kPlateauFrom = 64;        // bytes per rank and channel
+constexpr std::int64_t kLargestLlPart = 16384;   // bytes of a message on a channel (NCCL_P2P_LL_THRESHOLD)
+constexpr std::int64_t kLeastPart = 65536;       // half of a network chunk, an eighth of one over NVLink
+constexpr std::int64_t kLeastPciePart = 16384;   // an eighth of a chunk over PCIe
 constexpr double kLl128Data = 120.0 / 128;
 
 constexpr NcclProtocol kProtocols[] = {v1::LL, v1::LL128, v1::SIMPLE};
@@ -29,6 +32,29 @@ bool Scatters(Operation operation) {
 }
 
 }  // namespace
+
+std::string_view NeedsOf(v1::NcclAlgorithm algorithm) {
+  switch (algorithm) {
+    case v1::TREE:
+      return "all_reduce";
+    case v1::NVLS:
+      return "all_reduce, all_gather or reduce_scatter, NVSwitches, GPUs of compute capability 90, and across nodes "
+             "switches that reduce (SHARP)";
+    case v1::NVLS_TREE:
+      return "all_reduce, NVSwitches, GPUs of compute capability 90 and several nodes";
+    case v1::COLLNET_DIRECT:
+      return "all_reduce, all_gather or reduce_scatter, several nodes of up to 8 ranks behind NVSwitches, and switches "
+             "that reduce (SHARP)";
+    case v1::COLLNET_CHAIN:
+      return "all_reduce, several nodes and switches that reduce (SHARP)";
+    case v1::PAT:
+      return "all_gather or reduce_scatter, several nodes of one rank each, and NCCL from 2.23 on";
+    case v1::P2P:
+      return "alltoall or sendrecv";
+    default:
+      return "";
+  }
+}
 
 double ProtocolOf(const v1::NcclLatency& latency, NcclProtocol protocol) {
   return protocol == v1::LL ? latency.ll() : protocol == v1::LL128 ? latency.ll128() : latency.simple();
@@ -59,7 +85,7 @@ std::vector<Variant> Tuner::Candidates(Operation operation) const {
   switch (operation) {
     case Operation::kAllToAll:
     case Operation::kSendRecv:
-      return {{v1::P2P, v1::SIMPLE}};
+      return {{v1::P2P, v1::LL}, {v1::P2P, v1::SIMPLE}};
     case Operation::kBroadcast:
     case Operation::kReduce:
       all_protocols(v1::RING);
@@ -230,7 +256,18 @@ std::optional<double> Tuner::Microseconds(Operation operation, std::int64_t byte
   return Latency(operation, bytes, variant) + static_cast<double>(bytes) / (1000 * bandwidth);
 }
 
+NcclProtocol Tuner::ProtocolOfMessages(Operation operation, std::int64_t bytes) const {
+  const std::int64_t message = operation == Operation::kAllToAll ? (bytes + comm_.ranks - 1) / comm_.ranks : bytes;
+  const std::int64_t least_part = comm_.nodes == 1 && !comm_.nvlink ? kLeastPciePart : kLeastPart;
+  const std::int64_t parts = std::clamp<std::int64_t>(message / least_part, 1, channels_.p2p_per_peer);
+  return message <= parts * kLargestLlPart ? v1::LL : v1::SIMPLE;
+}
+
 std::optional<Variant> Tuner::Choose(Operation operation, std::int64_t bytes, const Variant& forced) const {
+  const bool messages = operation == Operation::kAllToAll || operation == Operation::kSendRecv;
+  if (messages && forced.protocol == v1::NCCL_PROTOCOL_UNSPECIFIED) {
+    return Choose(operation, bytes, {forced.algorithm, ProtocolOfMessages(operation, bytes)});
+  }
   std::optional<Variant> best;
   double least = 0;
   for (const Variant& variant : Candidates(operation)) {

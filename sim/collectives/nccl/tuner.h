@@ -14,12 +14,16 @@
 //   NVLSTree  least of NVLS's inside the node, the network's, and from 2.28 on a cap per channel
 //   CollNet   bus / 2, PAT a share of bus
 //
+// Messages are no matter of estimates: LL up to 16 KiB for each channel that carries a part of one, else Simple. Parts
+// have 64 KiB or more, over PCIe inside a node 16 KiB.
+//
 // Latencies are base + steps inside the node and across nodes. What is enabled: Candidates().
 #ifndef ORRERY_SIM_COLLECTIVES_NCCL_TUNER_H_
 #define ORRERY_SIM_COLLECTIVES_NCCL_TUNER_H_
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "orrery/v1/nccl.pb.h"
@@ -54,7 +58,8 @@ class Tuner {
   std::vector<Variant> Candidates(Operation operation) const;
   // The library's estimate; nothing where the variant cannot carry out the operation here.
   std::optional<double> Microseconds(Operation operation, std::int64_t bytes, const Variant& variant) const;
-  // The least estimate among candidates that `forced` (unspecified: any) allows; nothing where there is none.
+  // The least estimate among candidates that `forced` (unspecified: any) allows, of messages what their size says;
+  // nothing where there is none.
   std::optional<Variant> Choose(Operation operation, std::int64_t bytes, const Variant& forced) const;
 
   // GB/s of the algorithm without the correction by size, and latency in microseconds.
@@ -68,6 +73,7 @@ class Tuner {
   double NvlsBandwidth(Operation operation, bool tree) const;
   double RingLatency(Operation operation, std::int64_t bytes, v1::NcclProtocol protocol) const;
   double LlMax() const;
+  v1::NcclProtocol ProtocolOfMessages(Operation operation, std::int64_t bytes) const;
   double Steps(Operation operation) const;
 
   const Communicator comm_;
@@ -77,6 +83,8 @@ class Tuner {
   double bus_ = 0;
 };
 
+// Where an algorithm is among the candidates, in words; empty for those that go anywhere.
+std::string_view NeedsOf(v1::NcclAlgorithm algorithm);
 // One of a latency's protocols.
 double ProtocolOf(const v1::NcclLatency& latency, v1::NcclProtocol protocol);
 // floor(log2 nodes).

@@ -76,14 +76,21 @@ TEST(CollectivePricesTest, MessagesByHand) {
   EXPECT_NEAR(message(0, 8, Twins::kIdle), leaf + 1 / 12.5, 1e-9);
 }
 
-// A wire longer than a step counts instead of it: 30 us over NICs of 29 us and a switch of 1 us, 20 over NVLink.
+// A wire longer than a step counts instead of it: 30 us over NICs of 29 us and a switch of 1 us, 20 over NVLink. A byte
+// starts as a ring's LL does, 100 kB as its Simple.
 TEST(CollectivePricesTest, LongWiresCountInsteadOfSteps) {
   v1::Cluster cluster = Shipped("megascale-clos");
   cluster.mutable_node()->mutable_nic()->set_latency(29e-6);
   cluster.mutable_node()->mutable_nvlink()->set_latency(20e-6);
   const CollectivePrices prices(cluster, nccl::Tables("2.18"), Twins::kActive);
-  EXPECT_NEAR(prices.MessageSeconds(Bytes(1), 0, 8), 8.4e-6 + 30e-6, 1e-9);
-  EXPECT_NEAR(prices.MessageSeconds(Bytes(1), 0, 1), 8.4e-6 + 20e-6, 1e-9);
+  EXPECT_NEAR(prices.MessageSeconds(Bytes(1), 0, 8), 6.6e-6 + 30e-6, 1e-9);
+  EXPECT_NEAR(prices.MessageSeconds(Bytes(1), 0, 1), 6.6e-6 + 20e-6, 1e-9);
+  const auto start = [&](std::int64_t to) {
+    const Price price = prices.MessagePrice(Bytes(100'000), 0, to);
+    return price.seconds - price.progress;
+  };
+  EXPECT_NEAR(start(8), 8.4e-6 + 30e-6, 1e-9);
+  EXPECT_NEAR(start(1), 8.4e-6 + 20e-6, 1e-9);
 }
 
 // One rank on each of four nodes, large: the ring moves 3/4 of it through one NIC. With half a NIC per GPU, twice that

@@ -125,6 +125,52 @@ TEST(ConcurrentGroups, Oversubscription) {
   EXPECT_NEAR(SecondsFromTime(full.Run(Operation::kAllToAll, kGiB, whole).last), expected, 1e-5 * expected);
 }
 
+// A group alone takes its analytic price on narrow uplinks too: eight nodes, two of them under each leaf.
+TEST(ConcurrentGroups, AloneOnAnOversubscribedFabric) {
+  for (const double oversubscription : {3.0, 16.0, 1000.0}) {
+    v1::Cluster cluster = ClusterOf("dgx-h100-ndr");
+    cluster.set_nodes(8);
+    cluster.mutable_fabric()->set_nodes_per_leaf(2);
+    cluster.mutable_fabric()->set_oversubscription(oversubscription);
+    Bench bench(cluster, {.ranks = 64, .nodes = 8});
+    nccl::Communicator narrow = bench.comm;
+    narrow.oversubscription = oversubscription;
+    for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather, Operation::kBroadcast,
+                                      Operation::kReduce, Operation::kAllToAll, Operation::kSendRecv}) {
+      for (const v1::NcclProtocol protocol : {v1::LL, v1::LL128, v1::SIMPLE}) {
+        const bool messages = operation == Operation::kAllToAll || operation == Operation::kSendRecv;
+        if (messages && protocol != v1::SIMPLE) continue;
+        const nccl::Variant variant{messages ? v1::P2P : v1::RING, protocol};
+        for (const std::int64_t bytes : {std::int64_t{1000000}, kGiB}) {
+          nccl::ModelOptions options;
+          options.forced = variant;
+          const nccl::Model model(narrow, **nccl::Shelf().Version("2.27"), nccl::TimesOf(narrow), options);
+          const double analytic = SecondsFromTime(model.PriceOf(operation, bytes)->total());
+          const nccl::Price price = bench.PriceOf(operation, bytes, variant);
+          EXPECT_NEAR(SecondsFromTime(bench.Run(operation, bytes, price).last), analytic, 1e-5 * analytic)
+              << oversubscription << " " << nccl::OperationName(operation) << " " << nccl::ProtocolName(protocol) << " "
+              << bytes;
+        }
+      }
+    }
+  }
+}
+
+// One GPU with a NIC at its own PCIe switch and one at another, which it does not use.
+TEST(ConcurrentGroups, FarNics) {
+  v1::Cluster cluster = ClusterOf("dgx-h100-ndr");
+  cluster.set_nodes(4);
+  v1::Node& node = *cluster.mutable_node();
+  node.set_gpus(1);
+  node.set_nics(2);
+  node.set_pcie_switches(2);
+  Bench bench(cluster, {.ranks = 4, .nodes = 4});
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllToAll, Operation::kSendRecv}) {
+    const nccl::Price price = bench.PriceOf(operation, kGiB);
+    EXPECT_EQ(bench.Run(operation, kGiB, price).last, price.total()) << nccl::OperationName(operation);
+  }
+}
+
 // 256 rings, one rank per node, between four leaves: spread over all cables they do not meet; hashed they do.
 TEST(ConcurrentGroups, HashedFlowsCollide) {
   for (const bool hashed : {false, true}) {
@@ -149,8 +195,9 @@ TEST(ConcurrentGroups, Phases) {
   Bench bench(ClusterOf("dgx-h100-ndr"), {.ranks = 16, .nodes = 2, .groups = 2});
   const Time second(1'000'000'000'000);
   // 2 x 47.5e9 bytes, of which half leave the node: a NIC's second. NVLink: 7/8 of 2 x 47.5e9 of 396e9.
-  const std::vector<Phase> phases = {{Pattern::kInsideNodes, second, second, 95e9},
-                                     {Pattern::kOnRails, second, second, 95e9}};
+  const Footprint footprint{.operation = Operation::kAllToAll, .variant = {}, .bytes = 95'000'000'000};
+  const std::vector<Phase> phases = {{footprint, Among::kNode, second, second},
+                                     {footprint, Among::kRail, second, second}};
   const absl::StatusOr<ConcurrentTimes> times = bench.groups.Run(phases);
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_NEAR(SecondsFromTime(times->last), 1 + 1 + 1 + 2, 1e-5);
@@ -177,7 +224,9 @@ TEST(ConcurrentGroups, Placement) {
 
 TEST(ConcurrentGroups, Refusals) {
   Bench bench(ClusterOf("dgx-h100-ndr"), {.ranks = 2048, .nodes = 256});
-  const Phase phase{Pattern::kAllToAll, Time(1), Time(1000000), 1e3};
+  const Phase phase{.footprint = {.operation = Operation::kAllToAll, .variant = {}, .bytes = 1000},
+                    .fixed = Time(1),
+                    .progress = Time(1000000)};
   EXPECT_THAT(bench.groups.Run({phase}).status().message(),
               HasSubstr("2048 GPUs; allowed where links are shared: up to 1024"));
   nccl::Price sharp;

@@ -117,6 +117,17 @@ TEST(ExpertExchangeTest, ByHand) {
   EXPECT_DOUBLE_EQ(time->traffic.nic_bytes, 50);
   EXPECT_DOUBLE_EQ(time->traffic.nvlink_bytes, 25);
   EXPECT_DOUBLE_EQ(time->seconds, 2 + 5);
+  // Each node under its own leaf, of which 2 bytes per second and rank lead on: all that leaves the node leaves the
+  // leaf.
+  ExpertRanks apart = ranks;
+  apart.leaving_leaf = 0.5;
+  apart.uplink = BytesPerSecond(2);
+  EXPECT_DOUBLE_EQ(LowLatencyExchange(exchange, apart, transport)->seconds, 2 + 25);
+  EXPECT_DOUBLE_EQ(LowLatencyExchange(exchange, apart, transport)->traffic.uplink_bytes, 50);
+  EXPECT_DOUBLE_EQ(ThroughputExchange(exchange, apart, transport)->seconds, 1 + 25);
+  EXPECT_DOUBLE_EQ(AllToAllTime(exchange, apart, 1)->traffic.uplink_bytes, 50);
+  apart.uplink = BytesPerSecond(0);
+  EXPECT_THAT(LowLatencyExchange(exchange, apart, transport).status().message(), HasSubstr("above the leaf"));
   // Top 2 of the 4: a token misses a given rank with chance 3/4 x 2/3 = 1/2, a given node with 2/4 x 1/3 = 1/6.
   exchange.top_k = 2;
   time = ThroughputExchange(exchange, ranks, transport);
@@ -146,7 +157,10 @@ TEST(ExpertExchangeTest, Refusals) {
   EXPECT_THAT(error(layer, 64), HasSubstr("found 0, 7168"));
   layer = Layer(1, 1);
   layer.imbalance = std::nan("");
-  EXPECT_THAT(error(layer, 64), HasSubstr("imbalance"));
+  EXPECT_THAT(error(layer, 64), HasSubstr("imbalance: found nan; allowed: from 1"));
+  layer = Layer(1, 1);
+  layer.max_nodes = -1;
+  EXPECT_THAT(error(layer, 64), HasSubstr("nodes per token: found -1; allowed: from 0"));
 }
 
 }  // namespace

@@ -232,12 +232,10 @@ class Builder {
   LongestPath Collect(const std::vector<Time>& at) const {
     LongestPath path;
     path.iterations = iterations_;
-    path.unit_hashes.assign(world_.units.size(), 0);
     for (int k = 0; k <= iterations_ + 1; ++k) {
       const auto& units = ops_[static_cast<std::size_t>(k)];
       path.ops.emplace_back(units.size());
       path.host_starts.emplace_back(units.size());
-      Time iteration_end;
       for (std::size_t u = 0; u < units.size(); ++u) {
         for (Node node : host_[static_cast<std::size_t>(k)][u]) path.host_starts.back()[u].push_back(at[node]);
         for (std::size_t i = 0; i < units[u].size(); ++i) {
@@ -250,18 +248,10 @@ class Builder {
             for (Node node : nodes.transfers) times.start = std::min(times.start, at[node]);
           }
           path.ops.back()[u].push_back(times);
-          if (k > iterations_) continue;
-          path.unit_hashes[u] +=
-              TimelineHash(k, ProgramOf(u).ops[i].stream, static_cast<std::int32_t>(i), times.start, times.end);
         }
-        iteration_end =
-            std::max(iteration_end, path.ops.back()[u][static_cast<std::size_t>(ProgramOf(u).update_op)].end);
       }
-      path.iteration_ends.push_back(iteration_end);
     }
-    for (std::size_t u = 0; u < world_.units.size(); ++u) {
-      path.timeline_hash += static_cast<std::uint64_t>(world_.units[u].multiplicity) * path.unit_hashes[u];
-    }
+    AddEndsAndHashes(world_, &path);
     return path;
   }
 
@@ -273,6 +263,26 @@ class Builder {
 };
 
 }  // namespace
+
+void AddEndsAndHashes(const World& world, LongestPath* path) {
+  path->unit_hashes.assign(world.units.size(), 0);
+  for (std::size_t k = 0; k < path->ops.size(); ++k) {
+    Time& iteration_end = path->iteration_ends.emplace_back();
+    for (std::size_t u = 0; u < world.units.size(); ++u) {
+      const Program& program = world.programs[static_cast<std::size_t>(world.units[u].program)];
+      const std::vector<OpTimes>& ops = path->ops[k][u];
+      iteration_end = std::max(iteration_end, ops[static_cast<std::size_t>(program.update_op)].end);
+      if (static_cast<int>(k) > path->iterations) continue;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        path->unit_hashes[u] += TimelineHash(static_cast<std::int32_t>(k), program.ops[i].stream,
+                                             static_cast<std::int32_t>(i), ops[i].start, ops[i].end);
+      }
+    }
+  }
+  for (std::size_t u = 0; u < world.units.size(); ++u) {
+    path->timeline_hash += static_cast<std::uint64_t>(world.units[u].multiplicity) * path->unit_hashes[u];
+  }
+}
 
 absl::StatusOr<LongestPath> FindLongestPath(const World& world, int iterations) {
   return Builder(world, iterations).Solve();

@@ -34,6 +34,9 @@ struct LongestPath {
   std::vector<std::vector<std::vector<Time>>> part_ends = {};                  // [iteration][unit][part]
 };
 
+// Fills in iteration_ends and hashes from `iterations` and `ops`.
+void AddEndsAndHashes(const World& world, LongestPath* path);
+
 // FAILED_PRECONDITION where the graph has a cycle, that is, where the world deadlocks. The world must pass CheckWorld.
 absl::StatusOr<LongestPath> FindLongestPath(const World& world, int iterations);
 

@@ -12,6 +12,7 @@
 #include "sim/engine/replay.h"
 #include "sim/engine/world.h"
 #include "tests/sim/engine/class_by_instant.h"
+#include "tests/sim/engine/must_run.h"
 #include "tests/sim/engine/program_builder.h"
 #include "tests/sim/engine/random_world.h"
 #include "tests/sim/engine/stepwise.h"
@@ -22,17 +23,7 @@ namespace {
 using enum TimeClass;
 
 ReplayOptions Queue(int iterations, bool reverse_ties) {
-  ReplayOptions options;
-  options.engine = EngineKind::kEventQueue;
-  options.iterations = iterations;
-  options.reverse_ties = reverse_ties;
-  return options;
-}
-
-Replay MustRun(const World& world, const ReplayOptions& options) {
-  absl::StatusOr<Replay> replay = Run(world, options);
-  EXPECT_TRUE(replay.ok()) << replay.status();
-  return replay.ok() ? *std::move(replay) : Replay();
+  return BasicOptions(EngineKind::kEventQueue, reverse_ties, iterations);
 }
 
 // Takes, and slows, as shares of a kernel of kind 1.

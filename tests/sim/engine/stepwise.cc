@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sim/engine/timeline_hash.h"
 
 namespace orrery::engine::testing {
 namespace {
@@ -398,10 +397,8 @@ class Stepper {
   LongestPath Collect() {
     LongestPath path;
     path.iterations = iterations_;
-    path.unit_hashes.assign(world_.units.size(), 0);
     path.host_starts = hosts_;
     for (std::size_t k = 0; k < ops_.size(); ++k) {
-      Time iteration_end;
       path.ops.emplace_back(world_.units.size());
       path.segment_ends.emplace_back(world_.units.size());
       path.part_ends.emplace_back(world_.units.size());
@@ -411,21 +408,14 @@ class Stepper {
           ORRERY_CHECK(at.end != kUnknown);
           path.ops[k][u].push_back({at.ready, at.start, at.end});
           path.segment_ends[k][u].push_back(at.segment_ends);
-          if (static_cast<int>(k) > iterations_) continue;
-          path.unit_hashes[u] += TimelineHash(static_cast<std::int32_t>(k), OpOf(u, i).stream,
-                                              static_cast<std::int32_t>(i), at.start, at.end);
         }
         for (std::size_t p = 0; p < ProgramOf(u).parts.size(); ++p) {
           path.part_ends[k][u].push_back(
               messages_.at(MessageOf(static_cast<int>(k), u, static_cast<std::int32_t>(p))).end);
         }
-        iteration_end = std::max(iteration_end, path.ops[k][u][static_cast<std::size_t>(ProgramOf(u).update_op)].end);
       }
-      path.iteration_ends.push_back(iteration_end);
     }
-    for (std::size_t u = 0; u < world_.units.size(); ++u) {
-      path.timeline_hash += static_cast<std::uint64_t>(world_.units[u].multiplicity) * path.unit_hashes[u];
-    }
+    AddEndsAndHashes(world_, &path);
     return path;
   }
 

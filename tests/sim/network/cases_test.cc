@@ -31,8 +31,18 @@ void ExpectSame(const CaseRun& a, const CaseRun& b) {
     EXPECT_EQ(a.uses[l].activities, b.uses[l].activities) << "link " << l;
     EXPECT_EQ(a.uses[l].delay, b.uses[l].delay) << "link " << l;
     EXPECT_EQ(a.uses[l].most_delayed, b.uses[l].most_delayed) << "link " << l;
+    EXPECT_EQ(a.uses[l].most_delay, b.uses[l].most_delay) << "link " << l;
   }
   EXPECT_EQ(a.bypassed, b.bypassed);
+}
+
+// And of who took what.
+void ExpectSameTakers(const CaseRun& a, const CaseRun& b) {
+  ExpectSame(a, b);
+  for (std::size_t l = 0; l < a.uses.size(); ++l) {
+    EXPECT_EQ(a.uses[l].most_taken_by, b.uses[l].most_taken_by) << "link " << l;
+    EXPECT_EQ(a.uses[l].most_taken, b.uses[l].most_taken) << "link " << l;
+  }
 }
 
 class Cases : public testing::TestWithParam<CaseKind> {
@@ -73,19 +83,45 @@ TEST_P(Cases, DoNotDependOnTheOrderInWhichActivitiesAreGiven) {
   ForEach(NumCases() / 2, [](const NetworkCase& c, std::uint64_t seed) {
     std::vector<std::size_t> order(c.activities.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const CaseRun run = RunCase(c);
+    const FlowNetworkOptions options = {.attribute_delays = true};
+    const CaseRun run = RunCase(c, options);
     std::reverse(order.begin(), order.end());
-    ExpectSame(run, RunCase(c, {}, order));
+    ExpectSameTakers(run, RunCase(c, options, order));
     Draws draws(seed);
     for (std::size_t i = order.size() - 1; i > 0; --i)
       std::swap(order[i], order[static_cast<std::size_t>(draws.Within(0, static_cast<std::int64_t>(i)))]);
-    ExpectSame(run, RunCase(c, {}, order));
+    ExpectSameTakers(run, RunCase(c, options, order));
   });
 }
 
 TEST_P(Cases, SolvedAgainInFullGiveTheSame) {
-  ForEach(NumCases(),
-          [](const NetworkCase& c, std::uint64_t) { ExpectSame(RunCase(c), RunCase(c, {.incremental = false})); });
+  ForEach(NumCases(), [](const NetworkCase& c, std::uint64_t) {
+    ExpectSameTakers(RunCase(c, {.attribute_delays = true}),
+                     RunCase(c, {.incremental = false, .attribute_delays = true}));
+  });
+}
+
+// Nothing else changes where delays are attributed; somebody took part of every delay, and nobody more than all.
+TEST_P(Cases, SayWhoTookWhatTheyLost) {
+  ForEach(NumCases(), [](const NetworkCase& c, std::uint64_t) {
+    const CaseRun run = RunCase(c, {.attribute_delays = true});
+    ExpectSame(RunCase(c), run);
+    for (std::size_t l = 0; l < run.uses.size(); ++l) {
+      const LinkUse& use = run.uses[l];
+      EXPECT_LE(use.most_taken, use.most_delay) << "link " << l;
+      // Of 60 activities at most one has a sixtieth; a picosecond may be rounded away.
+      EXPECT_GE(use.most_taken + Time(1), use.most_delay / 60) << "link " << l;
+      if (use.most_delay == Time()) continue;
+      const auto uses_link = [&](std::uint64_t key) {
+        const std::vector<LinkLoad>& loads = c.activities[key].loads;
+        return std::any_of(loads.begin(), loads.end(),
+                           [l](const LinkLoad& load) { return static_cast<std::size_t>(load.link) == l; });
+      };
+      EXPECT_TRUE(uses_link(use.most_delayed) && uses_link(use.most_taken_by)) << "link " << l;
+      const bool alone = use.most_taken_by == use.most_delayed && c.activities[use.most_delayed].count == 1;
+      EXPECT_FALSE(alone) << "link " << l;
+    }
+  });
 }
 
 TEST_P(Cases, BundledAndUnbundledGiveTheSame) {

@@ -19,7 +19,8 @@ Time S(double seconds) { return TimeFromSeconds(seconds); }
 // Keeps what it starts alive and collects completions.
 class Net {
  public:
-  explicit Net(const std::vector<std::int64_t>& giga_bytes_per_second) {
+  explicit Net(const std::vector<std::int64_t>& giga_bytes_per_second, FlowNetworkOptions options = {})
+      : network(options) {
     for (const std::int64_t c : giga_bytes_per_second)
       EXPECT_TRUE(network.AddLink(BytesPerSecondInteger(c * kGiga)).ok());
   }
@@ -334,6 +335,101 @@ TEST(FlowNetwork, Reports) {
   EXPECT_EQ(busiest[1].delay, Time());
 }
 
+// --- Who took what.
+
+// What the most delayed activity of a link lost, and to whom, in seconds.
+void ExpectTaken(const Net& net, LinkId link, std::uint64_t victim, double delay, std::uint64_t taker, double taken) {
+  const LinkUse use = *net.network.UseOf(link);
+  EXPECT_EQ(use.most_delayed, victim);
+  EXPECT_NEAR(SecondsFromTime(use.most_delay), delay, 1e-11);
+  EXPECT_EQ(use.most_taken_by, taker);
+  EXPECT_NEAR(SecondsFromTime(use.most_taken), taken, 1e-11);
+}
+
+// 6 GB/s; 1 has a cap of 1 GB/s and 3 GB, 2 a cap of 2 GB/s and 2 GB; 0 has what they leave: 3 GB/s until 1 s, 5 until
+// 3 s, when its 13 GB are through instead of after 13/6 s. It lost 5/6 s; 1 put 3 GB on the link and 2, though faster,
+// 2 GB: 1 took 3/5 of 5/6 s.
+TEST(FlowNetwork, WhoCarriedMostWhileOneWasSlowedTookMost) {
+  Net net({6}, {.attribute_delays = true});
+  net.Start(0, {{0}}, 13);
+  net.Start(0, {{0}}, 3, Capped(1));
+  net.Start(0, {{0}}, 2, Capped(2));
+  EXPECT_THAT(net.Ends(), ElementsAre(3, 3, 1));
+  ExpectTaken(net, 0, 0, 5.0 / 6, 1, 0.5);
+  EXPECT_EQ(net.network.never_slowed(), 2);
+  EXPECT_EQ(net.network.bypassed(), 0);
+}
+
+// 5 GB/s; 0 puts 1 GB/s on it for 10 s, 1 begins after 5 s, 2 (2 GB/s) is there from 5 to 8 s. 1 has 2 GB/s for 3 s and
+// 4 GB/s for 2 s: 14 GB, 2.8 s alone, 2.2 s of delay. Meanwhile 2 carried 6 GB and 0, of its 10, 5: 2 took 6/11.
+TEST(FlowNetwork, WhatWasCarriedBeforeTookNothing) {
+  Net net({5}, {.attribute_delays = true});
+  net.Start(0, {{0}}, 10, Capped(1));
+  net.Start(5, {{0}}, 14);
+  net.Start(5, {{0}}, 6, Capped(2));
+  EXPECT_THAT(net.Ends(), ElementsAre(10, 10, 8));
+  ExpectTaken(net, 0, 1, 2.2, 2, 1.2);
+}
+
+// 0 crosses both links and is slowed on the first, 2 GB/s, by 1: each has 1 GB/s. 2 carries more on the second, which
+// is wide enough. 1 would have been as slow: the smaller key is named.
+TEST(FlowNetwork, OnlyOnItsBottleneckIsAnythingTaken) {
+  Net net({2, 8}, {.attribute_delays = true});
+  net.Start(0, {{0}, {1}}, 1);
+  net.Start(0, {{0}}, 1);
+  net.Start(0, {{1}}, 5, Capped(5));
+  EXPECT_THAT(net.Ends(), ElementsAre(1, 1, 1));
+  ExpectTaken(net, 0, 0, 0.5, 1, 0.5);
+  ExpectTaken(net, 1, 0, 0, 0, 0);
+}
+
+// Four of 1 GB on 4 GB/s, all at 1 GB/s for 1 s instead of 1/4: 3/4 s, 1/4 to each of the others; the smallest key.
+TEST(FlowNetwork, OfEqualTakersTheSmallestKeyIsNamed) {
+  Net net({4}, {.attribute_delays = true});
+  for (int i = 0; i < 4; ++i) net.Start(0, {{0}}, 1);
+  EXPECT_THAT(net.Ends(), ElementsAre(1, 1, 1, 1));
+  ExpectTaken(net, 0, 0, 0.75, 1, 0.25);
+}
+
+// Three of 1 GB on 3 GB/s, as a bundle and as one that stands for three, each of which has the link alone to itself:
+// 1 s instead of 1/3, taken by the others of the key. The links' delays sum up all three.
+TEST(FlowNetwork, OthersLikeItTakeToo) {
+  Activity bundle;
+  bundle.count = 3;
+  Activity several;
+  const std::vector<std::int64_t> of_one = {1};
+  several.alike = 3;
+  several.of_one = of_one;
+  Net bundled({3}, {.attribute_delays = true});
+  bundled.Start(0, {{0}}, 1, bundle);
+  Net together({3}, {.attribute_delays = true});
+  together.Start(0, {{0, 3}}, 1, several);
+  for (Net* net : {&bundled, &together}) {
+    EXPECT_THAT(net->Ends(), ElementsAre(1));
+    ExpectTaken(*net, 0, 0, 2.0 / 3, 0, 2.0 / 3);
+    EXPECT_NEAR(SecondsFromTime(net->network.UseOf(0)->delay), 2, 1e-11);
+    EXPECT_TRUE(net->network.UseOf(0)->bytes == WorkOfUnits(3 * kGiga));
+    EXPECT_EQ(net->network.bypassed(), 0);
+  }
+  // Alone each would have had 3 GB/s, and at twice the capacity 6.
+  const std::vector<LinkLoad> loads = {{0, 3}};
+  several.loads = loads;
+  several.work = WorkOfUnits(3 * kGiga);
+  EXPECT_EQ(*together.network.DurationAlone(several), S(1));
+  EXPECT_EQ(together.network.never_slowed(), 0);
+}
+
+// 2 GB/s and then 4: alone 0 would have 2 and then 4 GB/s; it has half, 1 GB/s for 1 s and 2 for 1 s, and loses half of
+// each second.
+TEST(FlowNetwork, TakenWhileTheCapacityChanges) {
+  Net net({2}, {.attribute_delays = true});
+  net.Start(0, {{0}}, 3);
+  net.Start(0, {{0}}, 3);
+  ASSERT_TRUE(net.network.SetCapacity(0, S(1), BytesPerSecondInteger(4 * kGiga)).ok());
+  EXPECT_THAT(net.Ends(), ElementsAre(2, 2));
+  ExpectTaken(net, 0, 0, 1, 1, 1);
+}
+
 TEST(FlowNetwork, RefusesByName) {
   Net net({1});
   FlowNetwork& network = net.network;
@@ -373,6 +469,14 @@ TEST(FlowNetwork, RefusesByName) {
   refuse({{0}}, bad, "count 0");
   bad.count = 1'000'000'000'001;
   refuse({{0}}, bad, "too much for link 0");
+  bad = activity;
+  bad.alike = 0;
+  refuse({{0}}, bad, "number alike 0");
+  bad = activity;
+  const std::vector<std::int64_t> of_one = {0};
+  bad.of_one = of_one;
+  refuse({{0}}, bad, "bytes per unit of one 0");
+  refuse({{0}, {0}}, bad, "1 loads of one for 2 loads");
   bad = activity;
   bad.rate_cap = Rate(0);
   refuse({{0}}, bad, "rate cap 0");

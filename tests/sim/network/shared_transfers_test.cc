@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,13 +26,15 @@ using engine::testing::ShareLinks;
 constexpr std::uint64_t kWorlds = 1000;
 constexpr int kIterations = 3;
 
-Replay MustReplay(const World& world, bool reverse_ties = false) {
+Replay MustReplay(const World& world, bool reverse_ties = false, int iterations = kIterations, bool stop = false) {
   absl::StatusOr<SharedTransfers> transfers = SharedTransfers::Make(world);
   EXPECT_TRUE(transfers.ok()) << transfers.status();
   ReplayOptions options;
   options.engine = EngineKind::kEventQueue;
-  options.iterations = kIterations;
+  options.iterations = iterations;
   options.reverse_ties = reverse_ties;
+  options.stop_when_periodic = stop;
+  options.traced_units = {0};
   options.transfers = &*transfers;
   absl::StatusOr<Replay> replay = engine::Run(world, options);
   EXPECT_TRUE(replay.ok()) << replay.status();
@@ -113,6 +116,51 @@ TEST(SharedTransfersTest, LoadsWhileTransfersShareLinks) {
     ASSERT_EQ(MustReplay(world, true).timeline_hash, narrow.timeline_hash);
     ASSERT_EQ(MustReplay(engine::Fold(world).world).timeline_hash, narrow.timeline_hash);
   }
+}
+
+// Of the compute stream, in the window: counted from its begin.
+std::vector<std::tuple<std::int32_t, Time, Time>> SpansOf(const Replay& replay) {
+  std::vector<std::tuple<std::int32_t, Time, Time>> spans;
+  for (const engine::TracedSpan& span : replay.trace) {
+    if (span.stream != engine::kComputeStream || span.start >= replay.window_end) continue;
+    spans.emplace_back(span.op, span.start - replay.window_begin, span.end - replay.window_begin);
+  }
+  return spans;
+}
+
+// A replay that has recognised a state goes on as before, whatever shares links and slows compute.
+TEST(SharedTransfersTest, StoppingWhenPeriodicChangesNothing) {
+  constexpr int kMany = 8;
+  int periodic = 0;
+  int early = 0;
+  for (std::uint64_t seed = 0; seed < kWorlds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    World world = RandomWorld(seed);
+    if (seed % 3 == 0) engine::testing::AddLoads(seed, 8, false, &world);
+    if (seed % 3 != 1) ShareLinks(seed, seed % 2 == 0 ? 1 : 4, &world);
+    const Replay full = MustReplay(world, false, kMany);
+    for (const bool reverse_ties : {false, true}) {
+      const Replay stopped = MustReplay(world, reverse_ties, kMany, true);
+      ASSERT_EQ(stopped.window_end - stopped.window_begin, full.window_end - full.window_begin);
+      ASSERT_EQ(SpansOf(stopped), SpansOf(full));
+      for (std::size_t u = 0; u < world.units.size(); ++u) {
+        SCOPED_TRACE(absl::StrCat("unit ", u));
+        const engine::UnitResult& found = stopped.units[u];
+        const engine::UnitResult& expected = full.units[u];
+        ASSERT_EQ(found.classes, expected.classes);
+        ASSERT_EQ(found.pipeline_busy, expected.pipeline_busy);
+        ASSERT_EQ(found.pipeline_last_end - found.pipeline_first_start,
+                  expected.pipeline_last_end - expected.pipeline_first_start);
+      }
+      if (reverse_ties) {
+        ASSERT_EQ(stopped.iteration_ends.size(), static_cast<std::size_t>(early));
+      }
+      early = static_cast<int>(stopped.iteration_ends.size());
+      if (stopped.periodic) ++periodic;
+    }
+  }
+  EXPECT_GT(periodic, static_cast<int>(kWorlds) / 2);
+  EXPECT_LT(periodic, 2 * static_cast<int>(kWorlds));
 }
 
 TEST(SharedTransfersTest, RefusesRoutesThatMakeNoSense) {

@@ -19,18 +19,26 @@ constexpr double kMemory = 2039e9;
 
 v1::Run DynamicRun() { return SmallRun({"simulation.overlap=DYNAMIC"}); }
 
+// Of 1 GB, which takes so long.
+Taken TakenBy(Operation operation, const Placement& placement, double seconds) {
+  const v1::Run run = DynamicRun();
+  const Plan plan = *MakePlan(run);
+  Price price = CollectivePricesOf(plan).PriceOf(operation, Bytes(1'000'000'000), placement);
+  price.seconds = seconds;
+  return OverlapPricer(run).OfCollective(price, placement);
+}
+
+TEST(OverlapPricer, Machine) {
+  ASSERT_EQ(DynamicRun().cluster().accelerator().sms(), 108);
+  ASSERT_EQ(DynamicRun().cluster().accelerator().memory_bandwidth(), kMemory);
+}
+
 // On one node the library finds a ring of 12 channels at 20 GB/s (../shared/reference/facts/nccl.md, section 5) and
 // runs each twice: 24 of 108. Of an all-reduce of 1 GB a rank receives 2 x 7/8 GB: written and read, 3.5 GB; and reads
 // and writes the tensor, 2 GB.
 TEST(OverlapPricer, AllReduceOnANode) {
-  const v1::Run run = DynamicRun();
-  ASSERT_EQ(run.cluster().accelerator().sms(), 108);
-  ASSERT_EQ(run.cluster().accelerator().memory_bandwidth(), kMemory);
   const Placement node = {.ranks = 8, .nodes = 1, .max_ranks_per_node = 8, .min_ranks_per_node = 8};
-  const Plan plan = *MakePlan(run);
-  Price price = CollectivePricesOf(plan).PriceOf(Operation::kAllReduce, Bytes(1'000'000'000), node);
-  price.seconds = 0.01;
-  const Taken taken = OverlapPricer(run).OfCollective(price, node);
+  const Taken taken = TakenBy(Operation::kAllReduce, node, 0.01);
   EXPECT_DOUBLE_EQ(taken.multiprocessors, 24.0 / 108);
   EXPECT_NEAR(taken.memory_bandwidth, 5.5e9 / 0.01 / kMemory, 1e-12);
 }
@@ -38,12 +46,8 @@ TEST(OverlapPricer, AllReduceOnANode) {
 // One rank on each of four nodes: its NIC has room for one channel at 24 GB/s, which runs twice. Of a reduce-scatter it
 // receives 3/4, written and read, and sends as much through a buffer; it reads the tensor and writes a quarter.
 TEST(OverlapPricer, ReduceScatterAcrossNodes) {
-  const v1::Run run = DynamicRun();
   const Placement spread = {.ranks = 4, .nodes = 4, .max_ranks_per_node = 1, .min_ranks_per_node = 1};
-  const Plan plan = *MakePlan(run);
-  Price price = CollectivePricesOf(plan).PriceOf(Operation::kReduceScatter, Bytes(1'000'000'000), spread);
-  price.seconds = 0.1;
-  const Taken taken = OverlapPricer(run).OfCollective(price, spread);
+  const Taken taken = TakenBy(Operation::kReduceScatter, spread, 0.1);
   EXPECT_DOUBLE_EQ(taken.multiprocessors, 2.0 / 108);
   EXPECT_NEAR(taken.memory_bandwidth, (1.5 + 1.5 + 1.25) * 1e9 / 0.1 / kMemory, 1e-12);
 }

@@ -127,11 +127,11 @@ TEST(ImportTest, WhatCannotBeReadAgain) {
   nic->set_bandwidth(bandwidth);
   result->cluster.set_nodes(1);
   EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
-  // What only the topology finds.
+  // A graph of its own, which has no GPU.
   v1::Device* device = result->cluster.mutable_graph()->add_device();
   device->set_id("nic");
   device->set_kind(v1::NIC);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("graph.device"), HasSubstr("has no GPU")));
+  EXPECT_THAT(refusal(), HasSubstr("GPUs, of which graph has 0"));
 }
 
 // 8 hosts, two rails, 4 hosts per leaf, 2 spines with 2 cables from each leaf: 4 x 50 GB/s below a leaf and above it.
@@ -195,6 +195,25 @@ TEST(ImportTest, ADegradedCableMakesAGraphAndKeepsItsSpeed) {
   EXPECT_EQ(topology->Count(DeviceKind::kSpine), 2);
   EXPECT_EQ(topology->Cables(LinkKind::kLeafSpine), 16);
   EXPECT_EQ(topology->Cables(LinkKind::kNicLeaf), 16);
+}
+
+// Two ports and one: three GPUs, of which two nodes alike have two. The graph has them all.
+TEST(ImportTest, HostsOfDifferentSizes) {
+  ImportOptions options = Options();
+  options.ibnetdiscover = File("fabric.txt",
+                               "Switch 40 \"S-1\" # \"s\" base port 0 lid 1 lmc 0\n"
+                               "[1] \"H-1\"[1] # \"a mlx5_0\" lid 2 4xHDR\n[2] \"H-2\"[1] # \"a mlx5_1\" lid 3 4xHDR\n"
+                               "[3] \"H-3\"[1] # \"b mlx5_0\" lid 4 4xHDR\n");
+  const absl::StatusOr<ImportResult> result = Import(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->irregularity, "hosts with different numbers of HCA ports");
+  EXPECT_EQ(result->cluster.nodes(), 2);
+  EXPECT_EQ(result->cluster.node().gpus(), 1);
+  EXPECT_EQ(result->cluster.node().nics(), 1);
+  EXPECT_EQ(CheckLoads(options, ImportedText(options, *result), "out.txtpb"), absl::OkStatus());
+  const absl::StatusOr<Topology> topology = LoadTopology(ImportedText(options, *result));
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->gpus(), 3);
 }
 
 TEST(ImportTest, HostsWithoutGpusAreLeftOut) {

@@ -3,8 +3,11 @@
 #define ORRERY_TESTS_SIM_COLLECTIVES_NCCL_FIXTURE_H_
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "sim/collectives/nccl/model.h"
 
@@ -21,16 +24,33 @@ inline const Library& Shelf() {
   return *library;
 }
 
-inline Communicator On(const std::string& preset, std::int64_t ranks, std::int64_t nodes) {
+inline v1::Cluster Preset(const std::string& name) {
   v1::Cluster cluster;
-  ORRERY_CHECK(spec::LoadPreset(preset, Shipped(), &cluster).ok());
+  ORRERY_CHECK(spec::LoadPreset(name, Shipped(), &cluster).ok());
+  return cluster;
+}
+
+inline Communicator On(const std::string& preset, std::int64_t ranks, std::int64_t nodes) {
+  const v1::Cluster cluster = Preset(preset);
   const absl::StatusOr<Communicator> comm = DescribeCommunicator(cluster, EvenPlacement(cluster, ranks, nodes));
   ORRERY_CHECK(comm.ok());
   return *comm;
 }
 
 inline const v1::NcclVersion& Tables(const std::string& version) { return **Shelf().Version(version); }
-inline const v1::NcclTimes& TimesOf(const Communicator& comm) { return **Shelf().Times(comm.compute_capability); }
+
+// The shipped constants, by the first GPU that they serve.
+inline const v1::NcclTimes& TimesFrom(std::int64_t compute_capability) {
+  static const auto* const times = [] {
+    auto* const loaded = new std::map<std::int64_t, v1::NcclTimes>();
+    for (const std::int64_t from : {80, 90, 100}) {
+      ORRERY_CHECK(spec::LoadPreset(absl::StrCat("sm", from), Shipped(), &(*loaded)[from]).ok());
+    }
+    return loaded;
+  }();
+  return std::prev(times->upper_bound(compute_capability))->second;
+}
+inline const v1::NcclTimes& TimesOf(const Communicator& comm) { return TimesFrom(comm.compute_capability); }
 
 }  // namespace orrery::collectives::nccl
 

@@ -29,7 +29,7 @@ double BusBandwidth(const std::string& cluster, std::int64_t ranks, std::int64_t
 
 // Round constants: launch 1 us, steps of 10 us over NVLink and 40 over the network, channels of 20 GB/s.
 v1::NcclTimes Round() {
-  v1::NcclTimes times = **Shelf().Times(90);
+  v1::NcclTimes times = TimesFrom(90);
   times.mutable_launch()->set_value(1e-6);
   times.mutable_nvlink_step()->set_value(10e-6);
   times.mutable_net_step()->set_value(40e-6);
@@ -146,6 +146,62 @@ TEST(Time, TwoAccountings) {
   };
   EXPECT_DOUBLE_EQ(bytes(v1::RING), size * 30 / 16 / 8);
   EXPECT_DOUBLE_EQ(bytes(v1::NVLS_TREE), size / 8);
+}
+
+// A channel is one multiprocessor: of a rank's data and flags it moves 20 GB/s, in a tree of any protocol 5.
+TEST(Time, EveryProtocolNeedsChannels) {
+  const v1::NcclTimes times = Round();
+  ASSERT_EQ(times.tree_channel_bandwidth().value(), 5e9);
+  const auto progress = [&](const Communicator& comm, Operation operation, const Variant& variant,
+                            std::int64_t channels) {
+    ModelOptions options;
+    options.forced = variant;
+    options.sharp = true;
+    options.channels = {.min = channels, .max = channels};
+    const Model model(comm, Tables("2.23"), times, options);
+    const absl::StatusOr<Price> price = model.PriceOf(operation, kGiB);
+    EXPECT_TRUE(price.ok()) << price.status();
+    return price.ok() ? SecondsFromTime(price->progress) : 0;
+  };
+  const double second = kGiB / 20e9;
+  const Communicator node = On("dgx-h100-ndr", 8, 1);
+  for (const std::int64_t channels : {1, 2}) {
+    const double c = static_cast<double>(channels);
+    // 2 x 7/8 S, with flags 16/15 and twice that.
+    const auto ring = [&](v1::NcclProtocol protocol) {
+      return progress(node, Operation::kAllReduce, {v1::RING, protocol}, channels);
+    };
+    EXPECT_NEAR(ring(v1::LL128), second / c * 7 / 4 * 16 / 15, 1e-9);
+    EXPECT_NEAR(ring(v1::LL), second / c * 7 / 4 * 2, 1e-9);
+    EXPECT_GE(ring(v1::SIMPLE), second / c * 7 / 4);
+    EXPECT_NEAR(progress(node, Operation::kBroadcast, {v1::RING, v1::LL128}, channels), second / c * 16 / 15, 1e-9);
+    // 4 S of 5 GB/s is S of 20, twice that for flags; the first chunk of 32 KiB goes 14 hops.
+    EXPECT_NEAR(progress(node, Operation::kAllReduce, {v1::TREE, v1::LL}, channels),
+                second / c * 8 + 14 * 2 * 32768 / 20e9, 1e-9);
+    // Up to the switch and down.
+    const Communicator several = On("dgx-h100-ndr", 32, 4);
+    for (const v1::NcclAlgorithm algorithm : {v1::COLLNET_DIRECT, v1::COLLNET_CHAIN}) {
+      EXPECT_NEAR(progress(several, Operation::kAllReduce, {algorithm, v1::SIMPLE}, channels), second / c * 2, 1e-9);
+    }
+    EXPECT_NEAR(progress(On("dgx-h100-ndr", 8, 8), Operation::kAllGather, {v1::PAT, v1::SIMPLE}, channels),
+                second / c * 7 / 8, 1e-9);
+  }
+  // The 24 of the library's search do not bind: LL128 is what its formula says, bus 331.2 GB/s (0.92 of 12 x 30).
+  EXPECT_NEAR(progress(node, Operation::kAllReduce, {v1::RING, v1::LL128}, 24), kGiB * 7 / 4 / 331.2e9, 1e-9);
+}
+
+// A ring leaves a leaf once: 1 GiB over the uplinks of 32 nodes of 8 NICs, a thousandth of 47.5 GB/s each, is 88.3 ms.
+// The first chunk passes hundreds of hops inside the leaf meanwhile, each faster than that.
+TEST(Time, BroadcastAcrossNarrowUplinks) {
+  Communicator comm = On("dgx-h100-ndr", 512, 64);
+  comm.oversubscription = 1000;
+  const double uplinks = 32 * 8 * 47.5e9 / 1000;
+  for (const Operation operation : {Operation::kBroadcast, Operation::kReduce}) {
+    ModelOptions options;
+    options.forced = {v1::RING, v1::SIMPLE};
+    const Model model(comm, Tables("2.21"), TimesOf(comm), options);
+    EXPECT_NEAR(SecondsFromTime(model.PriceOf(operation, kGiB)->progress), kGiB / uplinks, 1e-9);
+  }
 }
 
 TEST(Time, NothingToDo) {
