@@ -71,9 +71,9 @@ enum class Twins : std::uint8_t {
   kIdle,
 };
 
-// Ranks placed on a resolved cluster, without node_seconds. INVALID_ARGUMENT where it does not state the GPU's compute capability, or one
-// that its nccl_times do not serve, or the placement has no ranks, more ranks on a node than GPUs, or more nodes than
-// ranks.
+// Ranks placed on a resolved cluster, without node_seconds. INVALID_ARGUMENT where it does not state the GPU's compute
+// capability, or one that its nccl_times do not serve, or the placement has no ranks, more ranks on a node than GPUs,
+// or more nodes than ranks.
 absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
                                                   Twins twins = Twins::kActive);
 
