@@ -22,7 +22,6 @@
 #include "sim/collectives/concurrent_groups.h"
 #include "sim/collectives/nccl/hierarchical.h"
 #include "sim/collectives/nccl/model.h"
-#include "sim/collectives/node_links.h"
 #include "topology/routes.h"
 
 namespace orrery::cli {
@@ -87,12 +86,6 @@ bool IsHierarchical(const CollectiveArguments& arguments) {
   return absl::AsciiStrToLower(arguments.algorithm) == "hierarchical";
 }
 
-// What a size takes alone, in its phases.
-struct Priced {
-  nccl::Price price;
-  std::vector<collectives::Phase> phases;
-};
-
 class Pricer {
  public:
   static absl::StatusOr<std::unique_ptr<Pricer>> Make(const CollectiveArguments& arguments,
@@ -102,68 +95,117 @@ class Pricer {
     nccl::ModelOptions options;
     options.sharp = arguments.sharp;
     options.channels = {.min = arguments.channels, .max = arguments.channels};
-    const nccl::Communicator& comm = setup.communicator;
+    const nccl::Views& views = setup.placed.views;
     if (IsHierarchical(arguments)) {
       if (pricer->operation_ != nccl::Operation::kAllToAll || !arguments.protocol.empty() || arguments.sharp) {
         return absl::InvalidArgumentError(
             "--algorithm Hierarchical: allowed for alltoall, without --protocol and --sharp");
       }
       pricer->hierarchical_ =
-          std::make_unique<nccl::HierarchicalAllToAll>(comm, *setup.version, setup.times(), options.channels);
+          std::make_unique<nccl::HierarchicalAllToAll>(views, *setup.version, setup.times(), options.channels);
       return pricer;
     }
     ABSL_ASSIGN_OR_RETURN(options.forced.algorithm, nccl::AlgorithmOf(arguments.algorithm));
     ABSL_ASSIGN_OR_RETURN(options.forced.protocol, nccl::ProtocolOfName(arguments.protocol));
-    pricer->model_ = std::make_unique<nccl::Model>(comm, *setup.version, setup.times(), options);
+    pricer->model_ = std::make_unique<nccl::Model>(views, *setup.version, setup.times(), options);
     return pricer;
   }
 
   nccl::Operation operation() const { return operation_; }
 
+  // From now on no price is shorter than the links of `group`, which must outlive the pricer, allow it alone.
+  void HoldTo(collectives::ConcurrentGroups* group) { group_ = group; }
+
   absl::StatusOr<nccl::Price> PriceOf(std::int64_t bytes) const {
-    if (hierarchical_ == nullptr) return model_->PriceOf(operation_, bytes);
-    ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, hierarchical_->PriceOf(bytes));
+    if (hierarchical_ == nullptr) return PriceOfOne(bytes);
+    ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, PriceOfTwo(bytes));
     return price.Sum();
   }
 
   absl::StatusOr<std::vector<collectives::Phase>> PhasesOf(std::int64_t bytes,
                                                            const collectives::RanksByNode& group) const {
     if (hierarchical_ == nullptr) {
-      ABSL_ASSIGN_OR_RETURN(const nccl::Price price, model_->PriceOf(operation_, bytes));
-      const absl::StatusOr<collectives::Phase> phase = collectives::PhaseOf(operation_, bytes, price, group);
-      if (absl::IsUnimplemented(phase.status())) {
-        return absl::UnimplementedError(
-            "--sharp, --network=flow: reductions in network switches are not modelled on shared links; allowed: one of "
-            "them");
-      }
-      if (!phase.ok()) return phase.status();
-      return std::vector<collectives::Phase>{*phase};
+      ABSL_ASSIGN_OR_RETURN(const nccl::Price price, PriceOfOne(bytes));
+      ABSL_ASSIGN_OR_RETURN(const collectives::Phase phase, PhaseOfOne(bytes, price, group));
+      return std::vector<collectives::Phase>{phase};
     }
-    ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, hierarchical_->PriceOf(bytes));
-    const auto footprint = [&](const nccl::Price& phase) {
-      return collectives::Footprint{.operation = operation_, .variant = phase.variant, .bytes = bytes};
-    };
-    return std::vector<collectives::Phase>{
-        {footprint(price.inside), collectives::Among::kNode, price.inside.fixed, price.inside.progress},
-        {footprint(price.between), collectives::Among::kRail, price.between.fixed, price.between.progress}};
+    ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, PriceOfTwo(bytes));
+    return std::vector<collectives::Phase>{PhaseOf(Among::kNode, bytes, price.inside),
+                                           PhaseOf(Among::kRail, bytes, price.between)};
   }
 
  private:
+  using Among = collectives::Among;
+
+  collectives::Phase PhaseOf(Among among, std::int64_t bytes, const nccl::Price& price) const {
+    return {{.operation = operation_, .variant = price.variant, .bytes = bytes}, among, price.fixed, price.progress};
+  }
+
+  absl::StatusOr<collectives::Phase> PhaseOfOne(std::int64_t bytes, const nccl::Price& price,
+                                                const collectives::RanksByNode& group) const {
+    absl::StatusOr<collectives::Phase> phase = collectives::PhaseOf(operation_, bytes, price, group);
+    if (!absl::IsUnimplemented(phase.status())) return phase;
+    if (group_ != nullptr) {
+      return absl::UnimplementedError(
+          "--sharp: reductions in network switches are not modelled on nodes that differ, nor on a cluster given "
+          "device by device");
+    }
+    return absl::UnimplementedError(
+        "--sharp, --network=flow: reductions in network switches are not modelled on shared links; allowed: one of "
+        "them");
+  }
+
+  absl::StatusOr<nccl::Price> PriceOfOne(std::int64_t bytes) const {
+    ABSL_ASSIGN_OR_RETURN(nccl::Price price, model_->PriceOf(operation_, bytes));
+    if (group_ == nullptr || price.progress == Time()) return price;
+    ABSL_ASSIGN_OR_RETURN(const collectives::Phase phase, PhaseOfOne(bytes, price, group_->groups().front()));
+    ABSL_RETURN_IF_ERROR(Hold(phase, &price));
+    return price;
+  }
+
+  absl::StatusOr<nccl::TwoPhasePrice> PriceOfTwo(std::int64_t bytes) const {
+    ABSL_ASSIGN_OR_RETURN(nccl::TwoPhasePrice price, hierarchical_->PriceOf(bytes));
+    ABSL_RETURN_IF_ERROR(Hold(PhaseOf(Among::kNode, bytes, price.inside), &price.inside));
+    ABSL_RETURN_IF_ERROR(Hold(PhaseOf(Among::kRail, bytes, price.between), &price.between));
+    return price;
+  }
+
+  absl::Status Hold(const collectives::Phase& phase, nccl::Price* price) const {
+    if (group_ == nullptr || price->progress == Time()) return absl::OkStatus();
+    ABSL_ASSIGN_OR_RETURN(const Time least, group_->LeastProgress(phase));
+    price->progress = std::max(price->progress, least);
+    return absl::OkStatus();
+  }
+
   nccl::Operation operation_ = nccl::Operation::kAllReduce;
   std::unique_ptr<nccl::Model> model_;
   std::unique_ptr<nccl::HierarchicalAllToAll> hierarchical_;
+  collectives::ConcurrentGroups* group_ = nullptr;
 };
 
+// GPUs of every group. Several groups, or one on nodes apart, need nodes that are all alike.
+absl::StatusOr<std::vector<collectives::RanksByNode>> GroupsOf(const CollectiveArguments& arguments,
+                                                               const CollectiveSetup& setup) {
+  if (arguments.groups == 1 && arguments.node_stride == 1)
+    return std::vector<collectives::RanksByNode>{setup.placed.gpus};
+  const v1::Cluster& cluster = setup.cluster.cluster;
+  if (cluster.has_graph() || cluster.more_nodes_size() > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--concurrent-groups, --node-stride: ", arguments.cluster.name,
+                     cluster.has_graph() ? " is given device by device" : " has more_nodes",
+                     "; allowed: on clusters of one kind of node"));
+  }
+  return collectives::PlaceGroups(cluster, {.ranks = setup.placed.ranks,
+                                            .nodes = static_cast<std::int64_t>(setup.placed.gpus.size()),
+                                            .groups = arguments.groups,
+                                            .node_stride = arguments.node_stride});
+}
+
 // Fills in what groups at once take.
-absl::Status Share(const CollectiveArguments& arguments, const CollectiveSetup& setup, const Pricer& pricer,
-                   reports::CollectiveSweep* sweep) {
+absl::Status Share(const CollectiveArguments& arguments, const CollectiveSetup& setup, const topology::Routes& routes,
+                   const Pricer& pricer, reports::CollectiveSweep* sweep) {
   const topology::Topology& topology = setup.cluster.topology;
-  ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(topology));
-  ABSL_ASSIGN_OR_RETURN(std::vector<collectives::RanksByNode> placed,
-                        collectives::PlaceGroups(setup.cluster.cluster, {.ranks = sweep->ranks,
-                                                                         .nodes = sweep->nodes,
-                                                                         .groups = arguments.groups,
-                                                                         .node_stride = arguments.node_stride}));
+  ABSL_ASSIGN_OR_RETURN(std::vector<collectives::RanksByNode> placed, GroupsOf(arguments, setup));
   // Groups are placed alike: the first stands for any of them.
   collectives::ConcurrentGroups one(routes, {placed.front()});
   collectives::ConcurrentGroups groups(routes, std::move(placed));
@@ -200,15 +242,18 @@ absl::StatusOr<std::string> Answer(const CollectiveArguments& arguments) {
   sweep.version = setup.version->name();
   sweep.times = setup.times().name();
   sweep.operation = pricer->operation();
-  sweep.ranks = setup.communicator.ranks;
-  sweep.nodes = setup.communicator.nodes;
+  sweep.ranks = setup.placed.ranks;
+  sweep.nodes = static_cast<std::int64_t>(setup.placed.gpus.size());
   sweep.hierarchical = IsHierarchical(arguments);
   sweep.assumptions = setup.assumptions;
+  ABSL_ASSIGN_OR_RETURN(const topology::Routes routes, topology::Routes::Build(setup.cluster.topology));
+  collectives::ConcurrentGroups alone(routes, {setup.placed.gpus});
+  if (!setup.placed.is_regular) pricer->HoldTo(&alone);
   for (const std::int64_t bytes : sizes) {
     ABSL_ASSIGN_OR_RETURN(const nccl::Price price, pricer->PriceOf(bytes));
     sweep.rows.push_back({.bytes = bytes, .price = price});
   }
-  if (arguments.network == "flow") ABSL_RETURN_IF_ERROR(Share(arguments, setup, *pricer, &sweep));
+  if (arguments.network == "flow") ABSL_RETURN_IF_ERROR(Share(arguments, setup, routes, *pricer, &sweep));
   return arguments.json ? reports::CollectiveJson(sweep) : reports::CollectiveText(sweep);
 }
 
@@ -244,25 +289,19 @@ absl::StatusOr<std::vector<std::int64_t>> RangeOf(const std::string& option, con
 
 absl::StatusOr<CollectiveSetup> SetUp(const CollectiveArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(LoadedCluster loaded, LoadClusterAndTopology(arguments.cluster));
-  const v1::Cluster& cluster = loaded.cluster;
-  if (cluster.node().gpus() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--cluster: ", arguments.cluster.name, " is given device by device; allowed: one that states node and fabric"));
-  }
-  const std::int64_t per_node = cluster.node().gpus();
-  std::int64_t ranks = arguments.gpus;
-  if (ranks == 0) ranks = per_node * std::max<std::int64_t>(1, arguments.nodes);
-  const std::int64_t nodes = arguments.nodes > 0 ? arguments.nodes : (ranks + per_node - 1) / per_node;
-  if (nodes > cluster.nodes()) {
-    return absl::InvalidArgumentError(absl::StrCat("--nodes: ", nodes, " nodes; allowed: up to the ", cluster.nodes(),
+  const std::int64_t nodes = loaded.topology.nodes();
+  if (arguments.nodes > nodes) {
+    return absl::InvalidArgumentError(absl::StrCat("--nodes: ", arguments.nodes, " nodes; allowed: up to the ", nodes,
                                                    " of ", arguments.cluster.name));
   }
   // Where links are shared on the graph, prices are those of a group alone.
   const nccl::Twins twins = arguments.network == "flow" ? nccl::Twins::kIdle : nccl::Twins::kActive;
-  ABSL_ASSIGN_OR_RETURN(const nccl::Communicator comm,
-                        collectives::CommunicatorOn(cluster, nccl::EvenPlacement(cluster, ranks, nodes), twins));
+  ABSL_ASSIGN_OR_RETURN(
+      collectives::PlacedRanks placed,
+      collectives::PlaceRanks(loaded.cluster, loaded.topology, arguments.gpus, arguments.nodes, twins));
   ABSL_ASSIGN_OR_RETURN(nccl::Library library, nccl::Library::Load(LoadOptionsOf(arguments.cluster.spec_path, {})));
-  CollectiveSetup setup{.cluster = std::move(loaded), .library = std::move(library), .communicator = comm};
+  CollectiveSetup setup{.cluster = std::move(loaded), .library = std::move(library), .placed = std::move(placed)};
+  setup.assumptions = setup.placed.assumptions;
   const std::string version = arguments.version.empty() ? setup.times().nccl_version() : arguments.version;
   ABSL_ASSIGN_OR_RETURN(setup.version, setup.library.Version(version));
   const std::string stand_in = setup.library.StandIn(version);

@@ -10,6 +10,7 @@
 #include "cli/cluster.h"
 #include "cli/commands.h"
 #include "sim/collectives/nccl/model.h"
+#include "sim/collectives/placed_ranks.h"
 
 namespace orrery::cli {
 
@@ -17,7 +18,7 @@ namespace orrery::cli {
 struct CollectiveSetup {
   LoadedCluster cluster;
   collectives::nccl::Library library;
-  collectives::nccl::Communicator communicator;
+  collectives::PlacedRanks placed;
   const v1::NcclVersion* version = nullptr;
   std::vector<std::string> assumptions = {};
 

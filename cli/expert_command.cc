@@ -80,28 +80,25 @@ absl::StatusOr<ExpertTime> OverNccl(const CollectiveArguments& arguments, const 
   ABSL_ASSIGN_OR_RETURN(const std::int64_t bytes, collectives::AllToAllBytes(exchange, ranks));
   Time time;
   if (arguments.transport == "hierarchical") {
-    const nccl::HierarchicalAllToAll model(setup.communicator, *setup.version, setup.times(), options.channels);
+    const nccl::HierarchicalAllToAll model(setup.placed.views, *setup.version, setup.times(), options.channels);
     ABSL_ASSIGN_OR_RETURN(const nccl::TwoPhasePrice price, model.PriceOf(bytes));
     time = price.total();
   } else {
-    const nccl::Model model(setup.communicator, *setup.version, setup.times(), options);
+    const nccl::Model model(setup.placed.views, *setup.version, setup.times(), options);
     ABSL_ASSIGN_OR_RETURN(const nccl::Price price, model.PriceOf(nccl::Operation::kAllToAll, bytes));
     time = price.total();
   }
   return collectives::AllToAllTime(exchange, ranks, SecondsFromTime(time));
 }
 
+// Whether all ranks of a node reach each other over NVLink.
+bool IsJoined(const collectives::NodeSort& sort) {
+  const std::int64_t pairs = sort.node.gpus() * (sort.node.gpus() - 1) / 2;
+  return sort.node.nvswitches() > 0 || sort.ranks == 1 || sort.node.nvlink_pair_size() >= pairs;
+}
+
 // What one GPU's links carry of an even exchange, no more than the most loaded one of its node allows.
-absl::StatusOr<ExpertRanks> RanksOf(const CollectiveArguments& arguments, const CollectiveSetup& setup) {
-  const nccl::Communicator& comm = setup.communicator;
-  const v1::Node& node = setup.cluster.cluster.node();
-  const std::int64_t pairs = node.gpus() * (node.gpus() - 1) / 2;
-  const bool joined = comm.nvswitch || comm.ranks_per_node == 1 || node.nvlink_pair_size() >= pairs;
-  if (!IsOfNccl(arguments.transport) && !joined) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport ", arguments.transport, ": its kernels write to GPUs of the node over NVLink, which ",
-                     arguments.cluster.name, " does not have between all of them; allowed: nccl, hierarchical"));
-  }
+ExpertRanks RanksOf(const nccl::Communicator& comm) {
   const double local = static_cast<double>(comm.ranks_per_node), nodes = static_cast<double>(comm.nodes);
   ExpertRanks ranks{.ranks = comm.ranks,
                     .ranks_per_node = comm.ranks_per_node,
@@ -114,6 +111,23 @@ absl::StatusOr<ExpertRanks> RanksOf(const CollectiveArguments& arguments, const 
   }
   if (const double seconds = comm.node_seconds.on_rails; seconds > 0) {
     ranks.nic = std::min(ranks.nic, BytesPerSecond((nodes - 1) / nodes / seconds));
+  }
+  return ranks;
+}
+
+// Where nodes differ, the slowest links of any.
+absl::StatusOr<ExpertRanks> RanksOf(const CollectiveArguments& arguments, const collectives::PlacedRanks& placed) {
+  if (!IsOfNccl(arguments.transport) && !std::all_of(placed.sorts.begin(), placed.sorts.end(), IsJoined)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport ", arguments.transport, ": its kernels write to GPUs of the node over NVLink, which ",
+                     arguments.cluster.name, " does not have between all of them; allowed: nccl, hierarchical"));
+  }
+  ExpertRanks ranks = RanksOf(placed.views.front());
+  for (const nccl::Communicator& view : placed.views) {
+    const ExpertRanks seen = RanksOf(view);
+    ranks.nvlink = std::min(ranks.nvlink, seen.nvlink);
+    ranks.nic = std::min(ranks.nic, seen.nic);
+    ranks.uplink = std::min(ranks.uplink, seen.uplink);
   }
   return ranks;
 }
@@ -157,8 +171,8 @@ absl::StatusOr<std::string> ExpertAnswer(const CollectiveArguments& given) {
   ABSL_ASSIGN_OR_RETURN(const DataType type, DataTypeOf(arguments.data_type));
   ABSL_ASSIGN_OR_RETURN(const v1::ExpertTransport transport, TransportOf(arguments));
   ABSL_ASSIGN_OR_RETURN(const CollectiveSetup setup, SetUp(arguments));
-  const nccl::Communicator& comm = setup.communicator;
-  ABSL_ASSIGN_OR_RETURN(const ExpertRanks ranks, RanksOf(arguments, setup));
+  const nccl::Communicator comm = nccl::CommonOf(setup.placed.views);
+  ABSL_ASSIGN_OR_RETURN(const ExpertRanks ranks, RanksOf(arguments, setup.placed));
   if (comm.ranks != comm.nodes * comm.ranks_per_node) {
     return absl::InvalidArgumentError(
         absl::StrCat(comm.ranks, " GPUs on ", comm.nodes, " nodes; allowed for experts: as many on every node"));

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
-#include "base/status_macros.h"
 
 namespace orrery::reports {
 namespace {
@@ -83,19 +82,6 @@ std::vector<bool> SlowerThanLarger(const CollectiveSweep& sweep) {
 }
 
 }  // namespace
-
-absl::StatusOr<CollectiveSweep> SweepCollective(const nccl::Model& model, nccl::Operation operation,
-                                                const std::vector<std::int64_t>& sizes) {
-  CollectiveSweep sweep;
-  sweep.operation = operation;
-  sweep.ranks = model.communicator().ranks;
-  sweep.nodes = model.communicator().nodes;
-  for (const std::int64_t bytes : sizes) {
-    ABSL_ASSIGN_OR_RETURN(const nccl::Price price, model.PriceOf(operation, bytes));
-    sweep.rows.push_back({bytes, price});
-  }
-  return sweep;
-}
 
 std::string CollectiveText(const CollectiveSweep& sweep) {
   std::string text = absl::StrCat("# ", nccl::OperationName(sweep.operation), ", ", sweep.ranks,

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "sim/collectives/nccl/model.h"
 
 namespace orrery::reports {
@@ -41,10 +40,6 @@ struct CollectiveSweep {
   std::vector<std::string> assumptions;  // in words
   std::vector<Row> rows;
 };
-
-absl::StatusOr<CollectiveSweep> SweepCollective(const collectives::nccl::Model& model,
-                                                collectives::nccl::Operation operation,
-                                                const std::vector<std::int64_t>& sizes);
 
 // Lines that are no rows begin with "#", as nccl-tests has them. A size that takes longer than a larger one, for the
 // library's tables choose badly, is marked.

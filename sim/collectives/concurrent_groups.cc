@@ -115,16 +115,31 @@ absl::StatusOr<Phase> PhaseOf(Operation operation, std::int64_t bytes, const ncc
                .progress = price.progress};
 }
 
-const std::vector<LinkLoads>& ConcurrentGroups::LoadsOf(const Phase& phase) {
+absl::StatusOr<const std::vector<LinkLoads>*> ConcurrentGroups::LoadsOf(const Phase& phase) {
   const Operation operation = phase.footprint.operation;
+  if (const std::int64_t ranks = RanksOf(groups_.front());
+      operation == Operation::kAllToAll && ranks > kMostPairedRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("all-to-all of ", ranks, " GPUs; allowed where links are shared: up to ", kMostPairedRanks));
+  }
   const auto [known, added] = loads_.try_emplace({operation, phase.footprint.variant.algorithm, phase.among});
   std::vector<LinkLoads>& loads = known->second;
-  if (!added) return loads;
+  if (!added) return &loads;
   const NicUse nics = operation == Operation::kSendRecv ? NicUse::kOne : NicUse::kAll;
   for (const RanksByNode& group : groups_) {
     loads.push_back(collectives::LoadsOf(routes_, Flows(phase, routes_.topology(), group), nics));
   }
-  return loads;
+  return &loads;
+}
+
+absl::StatusOr<Time> ConcurrentGroups::LeastProgress(const Phase& phase) {
+  ABSL_ASSIGN_OR_RETURN(const std::vector<LinkLoads>* const loads, LoadsOf(phase));
+  double longest = 0;
+  for (const LinkShare& share : loads->front().shares) {
+    const auto capacity = static_cast<double>(routes_.topology().link(share.link).capacity);
+    longest = std::max(longest, share.bytes / capacity);
+  }
+  return TimeFromSeconds(longest * MovedBy(phase.footprint, groups_.front()));
 }
 
 absl::StatusOr<ConcurrentTimes> ConcurrentGroups::Run(const std::vector<Phase>& phases) {
@@ -136,15 +151,11 @@ absl::StatusOr<ConcurrentTimes> ConcurrentGroups::Run(const std::vector<Phase>& 
   }
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (phases[p].progress == Time()) continue;
-    if (phases[p].footprint.operation == Operation::kAllToAll && ranks > kMostPairedRanks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("all-to-all of ", ranks, " GPUs; allowed where links are shared: up to ", kMostPairedRanks));
-    }
-    const std::vector<LinkLoads>& loads = LoadsOf(phases[p]);
+    ABSL_ASSIGN_OR_RETURN(const std::vector<LinkLoads>* const loads, LoadsOf(phases[p]));
     const double moved = MovedBy(phases[p].footprint, groups_.front());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       world.group_routes[g][p] = static_cast<std::int32_t>(world.routes.size());
-      world.routes.push_back(RouteOf(loads[g], moved, phases[p].progress, world.link_capacities));
+      world.routes.push_back(RouteOf((*loads)[g], moved, phases[p].progress, world.link_capacities));
     }
   }
   ABSL_ASSIGN_OR_RETURN(network::SharedTransfers transfers, network::SharedTransfers::Make(world));

@@ -79,11 +79,14 @@ class ConcurrentGroups {
   // All groups begin at 0. INVALID_ARGUMENT where that is more than the network can hold.
   absl::StatusOr<ConcurrentTimes> Run(const std::vector<Phase>& phases);
 
+  // In which the first group alone gets a phase's bytes over every link. INVALID_ARGUMENT as above.
+  absl::StatusOr<Time> LeastProgress(const Phase& phase);
+
   const std::vector<RanksByNode>& groups() const { return groups_; }
 
  private:
   // Of every group.
-  const std::vector<LinkLoads>& LoadsOf(const Phase& phase);
+  absl::StatusOr<const std::vector<LinkLoads>*> LoadsOf(const Phase& phase);
 
   const topology::Routes& routes_;
   const std::vector<RanksByNode> groups_;

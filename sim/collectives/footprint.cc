@@ -13,14 +13,17 @@ namespace {
 using nccl::Operation;
 using Nodes = std::vector<std::vector<std::int64_t>>;
 
+// Ranks of the emptiest node.
+std::int64_t LeastRanks(const Nodes& nodes) {
+  std::size_t least = nodes.front().size();
+  for (const std::vector<std::int64_t>& ranks : nodes) least = std::min(least, ranks.size());
+  return static_cast<std::int64_t>(least);
+}
+
 class FlowBuilder {
  public:
   FlowBuilder(const Footprint& footprint, const Nodes& nodes)
-      : footprint_(footprint),
-        nodes_(nodes),
-        rails_(std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
-                 return a.size() < b.size();
-               })->size()) {}
+      : footprint_(footprint), nodes_(nodes), rails_(LeastRanks(nodes)) {}
 
   std::vector<Flow> Build() {
     switch (footprint_.variant.algorithm) {
@@ -35,10 +38,9 @@ class FlowBuilder {
         for (const std::vector<std::int64_t>& ranks : nodes_) Loop(ranks, 1, 1);
         break;
       case v1::NVLS_TREE: {
-        for (const std::vector<std::int64_t>& ranks : nodes_) Loop(ranks, 1, 1);
+        for (const std::vector<std::int64_t>& ranks : nodes_) Ports(ranks);
         // S over the network, of (1 + 1 / g) S that ports see.
-        const auto local = static_cast<std::int64_t>(nodes_.front().size());
-        Trees(local, local + 1);
+        Trees(rails_, rails_ + 1);
         break;
       }
       case v1::PAT:
@@ -62,6 +64,13 @@ class FlowBuilder {
     }
   }
 
+  // (1 + 1 / g) S, of what the ports of the emptiest node see.
+  void Ports(const std::vector<std::int64_t>& ranks) {
+    const auto local = static_cast<std::int64_t>(ranks.size());
+    if (local == rails_) return Loop(ranks, 1, 1);
+    Loop(ranks, (local + 1) * rails_, local * (rails_ + 1));
+  }
+
   void Chain(const std::vector<std::int64_t>& ranks) {
     for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
       Add(ranks[i], ranks[i + 1], 0, 1, 1);
@@ -73,9 +82,9 @@ class FlowBuilder {
   // has ranks with a NIC for them.
   void Between(const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to, std::int64_t numerator,
                std::int64_t denominator) {
-    for (std::size_t rail = 0; rail < rails_; ++rail) {
-      Add(from[rail], to[rail], static_cast<std::int64_t>(rail), numerator,
-          denominator * static_cast<std::int64_t>(rails_));
+    for (std::int64_t rail = 0; rail < rails_; ++rail) {
+      const auto place = static_cast<std::size_t>(rail);
+      Add(from[place], to[place], rail, numerator, denominator * rails_);
     }
   }
 
@@ -125,7 +134,7 @@ class FlowBuilder {
 
   const Footprint& footprint_;
   const Nodes& nodes_;
-  const std::size_t rails_;
+  const std::int64_t rails_;
   std::vector<Flow> flows_;
 };
 
@@ -144,7 +153,7 @@ double MovedBy(const Footprint& footprint, const Nodes& nodes) {
   double ranks = 0;
   for (const std::vector<std::int64_t>& of_node : nodes) ranks += static_cast<double>(of_node.size());
   return nccl::MovedBytes(footprint.operation, footprint.variant, static_cast<double>(footprint.bytes), ranks,
-                          static_cast<double>(nodes.front().size()));
+                          static_cast<double>(LeastRanks(nodes)));
 }
 
 }  // namespace orrery::collectives

@@ -14,6 +14,9 @@
 //   of it
 //   messages  moved = S, as message_flows.h says
 //
+// Where nodes hold different numbers of ranks, what goes between nodes goes over as many ranks of each as the emptiest
+// has, its first ones, and each node's own g counts inside of it.
+//
 // LL doubles what is moved, LL128 adds a fifteenth (their flags).
 #ifndef ORRERY_SIM_COLLECTIVES_FOOTPRINT_H_
 #define ORRERY_SIM_COLLECTIVES_FOOTPRINT_H_

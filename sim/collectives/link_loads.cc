@@ -110,7 +110,7 @@ engine::Route RouteOf(const LinkLoads& loads, double moved, Time alone, std::spa
 }
 
 void EqualiseUnits(std::span<const std::int64_t> capacities, std::vector<engine::Route>* routes) {
-  constexpr std::int64_t kMostParts = 16;
+  constexpr std::int64_t kFinest = 16;
   const auto seconds_of = [&](const engine::Route& route) {
     double seconds = 0;
     for (const engine::LinkLoad& load : route.loads) {
@@ -131,7 +131,7 @@ void EqualiseUnits(std::span<const std::int64_t> capacities, std::vector<engine:
     });
   };
   std::int64_t parts = 1;
-  while (parts < kMostParts && !fit(parts)) ++parts;
+  while (parts < kFinest && !fit(parts)) ++parts;
   for (engine::Route& route : *routes) {
     const double seconds = seconds_of(route);
     if (seconds == 0) continue;

@@ -129,4 +129,20 @@ absl::StatusOr<nccl::Communicator> CommunicatorOn(const v1::Cluster& cluster, co
   return comm;
 }
 
+absl::StatusOr<nccl::Views> ViewsOn(const v1::Cluster& cluster, const std::vector<NodeSort>& sorts,
+                                    layout::Placement placement, nccl::Twins twins) {
+  const auto describe = cluster.has_graph() ? nccl::DescribeCommunicator : CommunicatorOn;
+  v1::Cluster alike = cluster;
+  alike.clear_graph();
+  alike.clear_more_nodes();
+  nccl::Views views;
+  for (const NodeSort& sort : sorts) {
+    *alike.mutable_node() = sort.node;
+    placement.max_ranks_per_node = placement.min_ranks_per_node = sort.ranks;
+    ABSL_ASSIGN_OR_RETURN(const nccl::Communicator view, describe(alike, placement, twins));
+    if (std::find(views.begin(), views.end(), view) == views.end()) views.push_back(view);
+  }
+  return views;
+}
+
 }  // namespace orrery::collectives

@@ -13,6 +13,9 @@
 #ifndef ORRERY_SIM_COLLECTIVES_NODE_LINKS_H_
 #define ORRERY_SIM_COLLECTIVES_NODE_LINKS_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "orrery/v1/cluster.pb.h"
 #include "sim/collectives/nccl/communicator.h"
@@ -23,6 +26,17 @@ namespace orrery::collectives {
 // nccl::DescribeCommunicator with node_seconds. INVALID_ARGUMENT also where the cluster's nodes make no graph.
 absl::StatusOr<nccl::Communicator> CommunicatorOn(const v1::Cluster& cluster, const layout::Placement& placement,
                                                   nccl::Twins twins = nccl::Twins::kActive);
+
+// Nodes with that many ranks each.
+struct NodeSort {
+  v1::Node node;
+  std::int64_t ranks = 1;
+};
+
+// Of nodes that differ, each sort as if all were of it; of `placement` only ranks, nodes and leaves count. Without
+// node_seconds on a cluster given device by device. Errors as above. Views that come out alike are one.
+absl::StatusOr<nccl::Views> ViewsOn(const v1::Cluster& cluster, const std::vector<NodeSort>& sorts,
+                                    layout::Placement placement, nccl::Twins twins);
 
 }  // namespace orrery::collectives
 

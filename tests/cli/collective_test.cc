@@ -185,6 +185,59 @@ TEST_F(CollectiveCliTest, OnTheLinksOfTheCluster) {
   EXPECT_THAT(Orrery(command + " --network flow").out, HasSubstr("of link"));
 }
 
+// Two GPUs behind one NIC of 23.5 GB/s on either side: of a ring of four, 3/2 S leave each. On the graph it takes the
+// same: the prices of a graph are held against its links.
+TEST_F(CollectiveCliTest, DeviceByDevice) {
+  const std::string command = "collective all_reduce --cluster two-servers-graph --sizes 1G";
+  const Json one = AsJson(command);
+  EXPECT_EQ(one["gpus"], 2);
+  // Four links of 22.75 GB/s; S over them either way.
+  EXPECT_GE(double{one["rows"][0]["time_s"]}, (1 << 30) / 91e9);
+  const Json two = AsJson(command + " --nodes 2 --algorithm Ring");
+  EXPECT_EQ(two["gpus"], 4);
+  EXPECT_EQ(two["assumptions"][0], "CPUs are Intel's: a graph does not say");
+  const double nic = 1.5 * (1 << 30) / 23.5e9;
+  EXPECT_GE(double{two["rows"][0]["time_s"]}, nic);
+  EXPECT_LE(double{two["rows"][0]["time_s"]}, 1.5 * nic);
+  EXPECT_EQ(AsJson(command + " --nodes 2 --algorithm Ring --network flow")["rows"][0]["time_s"],
+            two["rows"][0]["time_s"]);
+  EXPECT_EQ(AsJson("collective alltoall --cluster two-servers-graph --nodes 2 --sizes 1G --network flow")["gpus"], 4);
+}
+
+// 4 + 6 GPUs: in rings 18/10 S leave either node over four NICs of 47.5 GB/s. Two kinds that are equal are one.
+TEST_F(CollectiveCliTest, MixedAndUnevenNodes) {
+  const std::string head = "# proto-file: orrery/v1/cluster.proto\n# proto-message: orrery.v1.Cluster\n";
+  const std::string links =
+      "nvlink { bandwidth: 450e9 efficiency: 0.88 latency: 6e-7 } nic { bandwidth: 50e9 efficiency: 0.95 latency: "
+      "1.5e-6 } "
+      "nvswitches: 4 nvlinks: 18 pcie { bandwidth: 63e9 efficiency: .88 latency: 0 } ";
+  const std::string mixed = File("mixed.txtpb", head + "preset: 'dgx-h100-ndr' nodes: 1 node { gpus: 4 nics: 4 " +
+                                                    "pcie_switches: 4 } more_nodes { nodes: 1 node { gpus: 6 nics: 6 " +
+                                                    "pcie_switches: 6 cpus: 2 " + links + "} }");
+  const std::string command = "collective all_reduce --gpus 10 --nodes 2 --sizes 1G --cluster ";
+  const Json rings = AsJson(command + mixed + " --algorithm Ring --protocol Simple");
+  const double nics = 1.8 * (1 << 30) / (4 * 47.5e9);
+  EXPECT_GE(double{rings["rows"][0]["time_s"]}, nics);
+  EXPECT_LE(double{rings["rows"][0]["time_s"]}, 1.5 * nics);
+  EXPECT_EQ(AsJson(command + mixed + " --algorithm Ring --protocol Simple --network flow")["rows"][0]["time_s"],
+            rings["rows"][0]["time_s"]);
+  EXPECT_EQ(AsJson("collective all_reduce --nodes 2 --sizes 1M --cluster " + mixed)["gpus"], 10);
+  ExpectRefused({{command + mixed + " --network flow --concurrent-groups 2",
+                  "has more_nodes; allowed: on clusters of one kind of node"}});
+  // 10 GPUs on two nodes of 8, and 11.
+  for (const char* gpus : {"10", "11"}) {
+    const std::string uneven =
+        "collective all_reduce --cluster dgx_h100 --nodes 2 --sizes 1M --gpus " + std::string(gpus);
+    EXPECT_EQ(AsJson(uneven + " --network flow")["rows"][0]["time_s"], AsJson(uneven)["rows"][0]["time_s"]);
+  }
+  const std::string twice = File("twice.txtpb", head + "preset: 'dgx-h100-ndr' nodes: 1 more_nodes { nodes: 3 node { " +
+                                                    "gpus: 8 nics: 8 pcie_switches: 8 cpus: 2 " + links + "} }");
+  for (const char* collective : {"all_reduce", "alltoall"}) {
+    const std::string four = std::string("collective ") + collective + " --nodes 4 --sizes 8:1G:32 --cluster ";
+    EXPECT_EQ(AsJson(four + twice)["rows"], AsJson(four + "dgx-h100-ndr")["rows"]);
+  }
+}
+
 // DeepEP's table at 4,096 tokens: EP 64, 51 GB/s; low latency at 128 tokens: EP 8, 77 us, EP 256, 194 us.
 TEST_F(CollectiveCliTest, Experts) {
   const std::string layer = " --hidden 7168 --top-k 8 --experts 256 --dtype fp8 --cluster deepseek-h800 ";
@@ -287,10 +340,17 @@ TEST_F(CollectiveCliTest, BadInput) {
       {"collective all_reduce --nccl-version 2.21.x" + on, "allowed: a number such as"},
       {"collective all_reduce --nodes 9999999" + on, "--nodes: 9999999 nodes; allowed: up to the"},
       {"collective all_reduce --nodes 2 --gpus 17" + on, "17 ranks on 2 nodes of 8 GPUs"},
-      {"collective all_reduce --cluster two-servers-graph", "is given device by device"},
+      {"collective all_reduce --cluster two-servers-graph --nodes 3", "--nodes: 3 nodes; allowed: up to the 2 of"},
+      {"collective all_reduce --cluster two-servers-graph --gpus 3 --nodes 1", "3 ranks on 1 nodes of 2 GPUs"},
+      {"collective all_reduce --cluster two-servers-graph --network flow --concurrent-groups 2",
+       "two-servers-graph is given device by device; allowed: on clusters of one kind of node"},
+      {"collective all_reduce --cluster two-servers-graph --nodes 2 --sharp --algorithm CollNetChain",
+       "reductions in network switches"},
+      {"collective alltoall --cluster two-servers-graph --nodes 2 --gpus 3 --algorithm Hierarchical",
+       "3 ranks on 2 nodes; allowed: as many on every node"},
       {"collective all_reduce --network fluid" + on, "--network"},
       {"collective all_reduce --concurrent-groups 2" + on, "allowed with --network=flow"},
-      {"collective all_reduce --network flow --gpus 3 --nodes 1" + on, "divisors of 8"},
+      {"collective all_reduce --network flow --concurrent-groups 2 --gpus 3 --nodes 1" + on, "divisors of 8"},
       {"collective all_reduce --network flow --sharp --algorithm CollNetDirect --nodes 4 --sizes 1G" + on,
        "--sharp, --network=flow: reductions in network switches are not modelled on shared links"},
       {"collective all_reduce --tokens 8 --top-k 2" + on, "--tokens, --top-k: of expert_dispatch"},

@@ -61,7 +61,8 @@ Graph SearchRing(const Communicator& comm, const v1::NcclSpeeds& speeds, double 
   return best;
 }
 
-Graph SearchNvls(const Communicator& comm, const v1::NcclSpeeds& speeds, double link, const Graph& ring) {
+// Inside the node.
+Graph SearchNvls(const Communicator& comm, const v1::NcclSpeeds& speeds, double link) {
   Graph best;
   if (!comm.nvswitch || comm.compute_capability < 90 || comm.ranks_per_node < 2) return best;
   const std::int64_t wanted = std::min(comm.ranks_per_node, kMostHeads);
@@ -71,26 +72,34 @@ Graph SearchNvls(const Communicator& comm, const v1::NcclSpeeds& speeds, double 
     best = {heads, speed, 0};
     if (heads == wanted) break;
   }
-  if (best.channels > 0 && comm.nodes > 1) best.inter = ring.Inter() / static_cast<double>(best.channels);
   return best;
+}
+
+void Lower(const Graph& other, Graph* graph) {
+  graph->channels = std::min(graph->channels, other.channels);
+  graph->intra = std::min(graph->intra, other.intra);
+  graph->inter = std::min(graph->inter, other.inter);
 }
 
 std::int64_t PowerOfTwo(std::int64_t count) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, count))));
 }
 
-void CountP2p(const Communicator& comm, const v1::NcclSpeeds& speeds, double link, std::int64_t most, Channels* found) {
-  std::int64_t per_peer = 2;
+// Of sends and receives: channels that a peer of a node wants.
+std::int64_t P2pPerPeer(const Communicator& comm, const v1::NcclSpeeds& speeds, double link) {
+  constexpr std::int64_t kLeast = 2;
   if (comm.nodes > 1) {
     const double network = comm.nominal_nic.count() / kGiga;
-    per_peer = std::max({per_peer, static_cast<std::int64_t>(std::ceil(network / kNicPerP2pChannel))});
-  } else if (comm.nvlink) {
-    per_peer = kP2pChannelsPerLink * std::llround(link / speeds.nvlink());
+    return std::max(kLeast, static_cast<std::int64_t>(std::ceil(network / kNicPerP2pChannel)));
   }
+  return comm.nvlink ? kP2pChannelsPerLink * std::llround(link / speeds.nvlink()) : kLeast;
+}
+
+void CountP2p(std::int64_t ranks, std::int64_t per_peer, std::int64_t most, Channels* found) {
   found->p2p = std::min(most, std::max(PowerOfTwo(found->communicator), PowerOfTwo(per_peer)));
   per_peer = std::min(found->p2p, PowerOfTwo(per_peer));
   // Until all peers fit four times over.
-  while (per_peer * comm.ranks > 4 * found->p2p && per_peer > 1) per_peer /= 2;
+  while (per_peer * ranks > 4 * found->p2p && per_peer > 1) per_peer /= 2;
   found->p2p_per_peer = per_peer;
 }
 
@@ -112,12 +121,29 @@ double FigureOf(const google::protobuf::RepeatedPtrField<v1::NcclByNodes>& rows,
   return nodes == 1 ? row->one() : nodes == 2 ? row->two() : row->more();
 }
 
-Channels SearchChannels(const Communicator& comm, const v1::NcclVersion& version, const ChannelLimits& limits) {
+Channels SearchChannels(const Views& views, const v1::NcclVersion& version, const ChannelLimits& limits) {
+  const Communicator& comm = views.front();  // where all agree
   const v1::NcclSpeeds& speeds = SpeedsOf(version, comm.compute_capability);
-  const double link = LinkBandwidth(comm, speeds);
   Channels found;
-  found.ring = SearchRing(comm, speeds, link, version.max_channels() / 2);
-  found.nvls = SearchNvls(comm, speeds, link, found.ring);
+  std::int64_t per_peer = 0;
+  for (const Communicator& view : views) {
+    const double link = LinkBandwidth(view, speeds);
+    const Graph ring = SearchRing(view, speeds, link, version.max_channels() / 2);
+    const Graph nvls = SearchNvls(view, speeds, link);
+    const std::int64_t peer = P2pPerPeer(view, speeds, link);
+    if (&view == &views.front()) {
+      found.ring = ring;
+      found.nvls = nvls;
+      per_peer = peer;
+      continue;
+    }
+    Lower(ring, &found.ring);
+    Lower(nvls, &found.nvls);
+    per_peer = std::min(per_peer, peer);
+  }
+  if (found.nvls.channels > 0 && comm.nodes > 1) {
+    found.nvls.inter = found.ring.Inter() / static_cast<double>(found.nvls.channels);
+  }
   std::int64_t channels = std::max<std::int64_t>(1, 2 * found.ring.channels);
   if (comm.nodes > 1 && comm.compute_capability >= 90 && found.ring.intra > 45 && channels < 16) channels *= 2;
   const std::int64_t most = limits.max > 0 ? std::min(limits.max, version.max_channels()) : version.max_channels();
@@ -125,8 +151,12 @@ Channels SearchChannels(const Communicator& comm, const v1::NcclVersion& version
   found.communicator = std::clamp(channels, least, most);
   const double nvls = FigureOf(version.nvls().channels(), comm.compute_capability, comm.nodes);
   found.nvls_channels = std::clamp(static_cast<std::int64_t>(nvls), least, most);
-  CountP2p(comm, speeds, link, std::min<std::int64_t>(most, kMostHeads), &found);
+  CountP2p(comm.ranks, per_peer, std::min<std::int64_t>(most, kMostHeads), &found);
   return found;
+}
+
+Channels SearchChannels(const Communicator& comm, const v1::NcclVersion& version, const ChannelLimits& limits) {
+  return SearchChannels(Views{comm}, version, limits);
 }
 
 }  // namespace orrery::collectives::nccl

@@ -13,6 +13,8 @@
 //   W;
 //                         the first s at which every GPU is a head, else the largest heads x s
 //
+// Where nodes differ, each is searched by itself, and the least of channels and of either speed counts for all.
+//
 // A communicator then runs every ring channel twice; across nodes, GPUs from 90 on with rings faster than 45 GB/s
 // double once more below 16 channels. Trees use the ring's channels.
 #ifndef ORRERY_SIM_COLLECTIVES_NCCL_CHANNELS_H_
@@ -50,6 +52,7 @@ struct ChannelLimits {
   std::int64_t max = 0;
 };
 
+Channels SearchChannels(const Views& views, const v1::NcclVersion& version, const ChannelLimits& limits);
 Channels SearchChannels(const Communicator& comm, const v1::NcclVersion& version, const ChannelLimits& limits);
 
 // The last row that a GPU reaches; nullptr where there is none.

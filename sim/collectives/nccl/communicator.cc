@@ -38,6 +38,7 @@ bool PairsJoinAll(const v1::Node& node) {
 // (topology/routes.h).
 absl::StatusOr<double> NicsFor(const v1::Cluster& cluster, std::int64_t ranks) {
   const v1::Node& node = cluster.node();
+  if (node.nics() < 1) return 1;  // nothing leaves the node: no limit
   const std::int64_t holders = node.pcie_switches() > 0 ? node.pcie_switches() : node.cpus();
   if (holders == 0 || (node.gpus() % holders == 0 && node.nics() % holders == 0)) {
     return static_cast<double>(node.nics() * ranks) / static_cast<double>(node.gpus());
@@ -59,6 +60,17 @@ absl::StatusOr<double> NicsFor(const v1::Cluster& cluster, std::int64_t ranks) {
   return static_cast<double>(ranks) / most;
 }
 
+NodeSeconds Longest(const NodeSeconds& a, const NodeSeconds& b) {
+  return {.ring = std::max(a.ring, b.ring),
+          .tree = std::max(a.tree, b.tree),
+          .chain = std::max(a.chain, b.chain),
+          .pat = std::max(a.pat, b.pat),
+          .all_to_all = std::max(a.all_to_all, b.all_to_all),
+          .send_recv = std::max(a.send_recv, b.send_recv),
+          .inside_nodes = std::max(a.inside_nodes, b.inside_nodes),
+          .on_rails = std::max(a.on_rails, b.on_rails)};
+}
+
 }  // namespace
 
 absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
@@ -76,8 +88,11 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   }
   if (cluster.accelerator().compute_capability() == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("accelerator ", cluster.accelerator().name(),
-                     ": compute_capability is not stated, and NCCL's tables go by it; allowed: 10 to 990"));
+        cluster.has_accelerator()
+            ? absl::StrCat("accelerator ", cluster.accelerator().name(),
+                           ": compute_capability is not stated, and NCCL's tables go by it; allowed: 10 to 990")
+            : absl::StrCat("cluster ", cluster.name(),
+                           ": accelerator is not stated, and NCCL's tables go by it; allowed: one beside the graph"));
   }
   const v1::NcclTimes& times = cluster.accelerator().nccl_times();
   if (cluster.accelerator().compute_capability() < times.compute_capability()) {
@@ -89,7 +104,8 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   ABSL_ASSIGN_OR_RETURN(const double owned, NicsFor(cluster, placement.min_ranks_per_node));
   ABSL_ASSIGN_OR_RETURN(const double nics_per_gpu, NicsFor(cluster, 1));
   // Its own link, and its part of the link of a GPU that has several NICs.
-  const BytesPerSecond pcie_per_nic = Achieved(node.pcie()) / std::max(1.0, nics_per_gpu);
+  const BytesPerSecond pcie_per_nic =
+      node.has_pcie() ? Achieved(node.pcie()) / std::max(1.0, nics_per_gpu) : BytesPerSecond(node.nic().bandwidth());
   Communicator comm;
   comm.ranks = placement.ranks;
   comm.nodes = placement.nodes;
@@ -107,6 +123,10 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
   comm.nic_bandwidth = std::min(Achieved(node.nic()), pcie_per_nic);
   comm.nic_message = std::min(BytesPerSecond(node.nic().bandwidth() * node.nic().message_efficiency()), pcie_per_nic);
   comm.uplink_bandwidth = Achieved(node.nic());
+  if (node.nics() < 1) {
+    comm.nominal_nic = comm.nominal_nvlink;
+    comm.nic_bandwidth = comm.nic_message = comm.uplink_bandwidth = comm.nvlink_bandwidth;
+  }
   comm.nvlink_latency = intra.latency();
   comm.net_latency = node.nic().latency() + cluster.fabric().hop_latency();
   comm.crossing_latency = 2 * cluster.fabric().hop_latency();
@@ -124,6 +144,27 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
     comm.uplink_bandwidth = comm.uplink_bandwidth * owned;
   }
   return comm;
+}
+
+Communicator CommonOf(const Views& views) {
+  Communicator common = views.front();
+  for (const Communicator& view : views) {
+    common.ranks_per_node = std::max(common.ranks_per_node, view.ranks_per_node);
+    common.nics = std::min(common.nics, view.nics);
+    if (view.cpu != common.cpu) common.cpu = v1::AMD;
+    common.nvswitch = common.nvswitch && view.nvswitch;
+    common.nvlink = common.nvlink && view.nvlink;
+    common.nominal_nvlink = std::min(common.nominal_nvlink, view.nominal_nvlink);
+    common.nvlink_bandwidth = std::min(common.nvlink_bandwidth, view.nvlink_bandwidth);
+    common.nominal_nic = std::min(common.nominal_nic, view.nominal_nic);
+    common.nic_bandwidth = std::min(common.nic_bandwidth, view.nic_bandwidth);
+    common.nic_message = std::min(common.nic_message, view.nic_message);
+    common.uplink_bandwidth = std::min(common.uplink_bandwidth, view.uplink_bandwidth);
+    common.nvlink_latency = std::max(common.nvlink_latency, view.nvlink_latency);
+    common.net_latency = std::max(common.net_latency, view.net_latency);
+    common.node_seconds = Longest(common.node_seconds, view.node_seconds);
+  }
+  return common;
 }
 
 double Communicator::LeavingLeaf() const {

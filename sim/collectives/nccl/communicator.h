@@ -3,6 +3,7 @@
 #define ORRERY_SIM_COLLECTIVES_NCCL_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
@@ -23,10 +24,12 @@ struct NodeSeconds {
   // The two phases of an all-to-all.
   double inside_nodes = 0;
   double on_rails = 0;
+
+  friend bool operator==(const NodeSeconds&, const NodeSeconds&) = default;
 };
 
 // Nominal figures serve the search, which goes by link generations; achieved ones serve times. Per direction. A node is
-// the GPUs of one NVLink domain.
+// the GPUs of one NVLink domain. Where nodes differ, this is the communicator as nodes of one sort see it.
 struct Communicator {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
@@ -60,7 +63,16 @@ struct Communicator {
   // What of all that its nodes send to each other evenly leaves a leaf, at most over the leaves, over what the nodes of
   // the fullest leaf send in all: m nodes on a leaf send (N - m) / N of theirs to other leaves.
   double LeavingLeaf() const;
+
+  friend bool operator==(const Communicator&, const Communicator&) = default;
 };
+
+// One for each sort of a communicator's nodes, alike in what they are and in the ranks that they hold. All agree in
+// ranks, nodes, leaves and GPUs.
+using Views = std::vector<Communicator>;
+
+// What the library takes all nodes to be: no faster than any, the fullest node's ranks; mixed CPUs count as AMD.
+Communicator CommonOf(const Views& views);
 
 // Who else sends at the same time.
 enum class Twins : std::uint8_t {
@@ -71,9 +83,9 @@ enum class Twins : std::uint8_t {
   kIdle,
 };
 
-// Ranks placed on a resolved cluster, without node_seconds. INVALID_ARGUMENT where it does not state the GPU's compute
-// capability, or one that its nccl_times do not serve, or the placement has no ranks, more ranks on a node than GPUs,
-// or more nodes than ranks.
+// Ranks placed on a resolved cluster, without node_seconds. Fabric may be missing: wires without latency then.
+// INVALID_ARGUMENT where it does not state the GPU's compute capability, or one that its nccl_times do not serve, or
+// the placement has no ranks, more ranks on a node than GPUs, or more nodes than ranks.
 absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, const layout::Placement& placement,
                                                   Twins twins = Twins::kActive);
 

@@ -29,6 +29,12 @@ Communicator BetweenNodes(Communicator comm) {
   return comm;
 }
 
+Views Each(Communicator (*phase)(Communicator), const Views& views) {
+  Views seen;
+  for (const Communicator& view : views) seen.push_back(phase(view));
+  return seen;
+}
+
 ModelOptions Limited(const ChannelLimits& channels) {
   ModelOptions options;
   options.channels = channels;
@@ -49,11 +55,12 @@ Price TwoPhasePrice::Sum() const {
   return sum;
 }
 
-HierarchicalAllToAll::HierarchicalAllToAll(const Communicator& comm, const v1::NcclVersion& version,
+HierarchicalAllToAll::HierarchicalAllToAll(const Views& views, const v1::NcclVersion& version,
                                            const v1::NcclTimes& times, const ChannelLimits& channels)
-    : inside_(InsideNode(comm), version, times, Limited(channels)),
-      between_(BetweenNodes(comm), version, times, Limited(channels)) {
-  if (comm.ranks != comm.nodes * comm.ranks_per_node) {
+    : inside_(Each(InsideNode, views), version, times, Limited(channels)),
+      between_(Each(BetweenNodes, views), version, times, Limited(channels)) {
+  for (const Communicator& comm : views) {
+    if (comm.ranks == comm.nodes * comm.ranks_per_node) continue;
     status_ = absl::InvalidArgumentError(absl::StrCat("hierarchical all-to-all: ", comm.ranks, " ranks on ", comm.nodes,
                                                       " nodes; allowed: as many on every node"));
   }

@@ -32,6 +32,9 @@ class HierarchicalAllToAll {
  public:
   // `version` and `times` must outlive it.
   HierarchicalAllToAll(const Communicator& comm, const v1::NcclVersion& version, const v1::NcclTimes& times,
+                       const ChannelLimits& channels)
+      : HierarchicalAllToAll(Views{comm}, version, times, channels) {}
+  HierarchicalAllToAll(const Views& views, const v1::NcclVersion& version, const v1::NcclTimes& times,
                        const ChannelLimits& channels);
 
   // INVALID_ARGUMENT where nodes have different numbers of ranks; else as Model::PriceOf.

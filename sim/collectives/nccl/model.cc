@@ -129,13 +129,32 @@ std::string Library::StandIn(std::string_view text) const {
   return absl::StrCat("NCCL ", std::string(text), " is ", where, ": the tables of ", (*used)->name(), " are used");
 }
 
-Model::Model(const Communicator& comm, const v1::NcclVersion& version, const v1::NcclTimes& times,
+Model::Model(const Views& views, const v1::NcclVersion& version, const v1::NcclTimes& times,
              const ModelOptions& options)
-    : comm_(comm),
+    : comm_(CommonOf(views)),
       options_(options),
-      channels_(SearchChannels(comm, version, options.channels)),
-      tuner_(comm, channels_, version, options.sharp),
-      time_(comm, channels_, version, times, tuner_) {}
+      channels_(SearchChannels(views, version, options.channels)),
+      tuner_(comm_, channels_, version, options.sharp) {
+  for (const Communicator& view : views) {
+    messages_.emplace_back(view, channels_, version, times, tuner_);
+    Communicator in_step = view;
+    in_step.nics = comm_.nics;
+    collectives_.emplace_back(in_step, channels_, version, times, tuner_);
+  }
+}
+
+Duration Model::DurationOf(Operation operation, std::int64_t bytes, const Variant& variant) const {
+  Duration longest;
+  for (const TimeModel& time : variant.algorithm == v1::P2P ? messages_ : collectives_) {
+    const Duration duration = time.Of(operation, bytes, variant);
+    longest.fixed = std::max(longest.fixed, duration.fixed);
+    longest.progress = std::max(longest.progress, duration.progress);
+    longest.bytes.nvlink = std::max(longest.bytes.nvlink, duration.bytes.nvlink);
+    longest.bytes.nic = std::max(longest.bytes.nic, duration.bytes.nic);
+    longest.bytes.uplink = std::max(longest.bytes.uplink, duration.bytes.uplink);
+  }
+  return longest;
+}
 
 std::int64_t Model::ChannelsOf(std::int64_t bytes, const Variant& variant) const {
   if (variant.algorithm == v1::NVLS || variant.algorithm == v1::NVLS_TREE) return channels_.nvls_channels;
@@ -177,7 +196,7 @@ absl::StatusOr<Price> Model::PriceOf(Operation operation, std::int64_t bytes) co
   if (comm_.ranks < 2 || bytes == 0) return price;
   const std::optional<Variant> variant = tuner_.Choose(operation, bytes, options_.forced);
   if (!variant.has_value()) return Refusal(operation);
-  const Duration duration = time_.Of(operation, bytes, *variant);
+  const Duration duration = DurationOf(operation, bytes, *variant);
   constexpr double kLongest = 4e6;  // seconds; either part, of what a Time can hold
   if (!(duration.fixed < kLongest && duration.progress < kLongest)) {
     return absl::InvalidArgumentError(

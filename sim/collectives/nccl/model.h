@@ -1,5 +1,6 @@
 // NCCL on a communicator: which algorithm and protocol an operation takes, and how long. Start here; channels.h,
-// tuner.h and time.h have the formulas.
+// tuner.h and time.h have the formulas. Where nodes differ, the library chooses by what they have in common, and the
+// slowest sort of node says how long it takes.
 #ifndef ORRERY_SIM_COLLECTIVES_NCCL_MODEL_H_
 #define ORRERY_SIM_COLLECTIVES_NCCL_MODEL_H_
 
@@ -61,7 +62,9 @@ class Model {
  public:
   // `version` and `times` must outlive the model.
   Model(const Communicator& comm, const v1::NcclVersion& version, const v1::NcclTimes& times,
-        const ModelOptions& options);
+        const ModelOptions& options)
+      : Model(Views{comm}, version, times, options) {}
+  Model(const Views& views, const v1::NcclVersion& version, const v1::NcclTimes& times, const ModelOptions& options);
 
   // 0 for one rank and for no bytes. INVALID_ARGUMENT where bytes are negative or nothing that is allowed can carry the
   // operation out. Bytes as nccl-tests counts them: of all-gather and reduce-scatter the whole tensor, of all-to-all
@@ -71,18 +74,23 @@ class Model {
   const Communicator& communicator() const { return comm_; }
   const Channels& channels() const { return channels_; }
   const Tuner& tuner() const { return tuner_; }
-  const TimeModel& time() const { return time_; }
+  // As the first sort of nodes sees it.
+  const TimeModel& time() const { return collectives_.front(); }
 
  private:
   std::int64_t ChannelsOf(std::int64_t bytes, const Variant& variant) const;
   // Of what `forced` asks for: what that needs, and what can.
   absl::Status Refusal(Operation operation) const;
+  // Over all sorts of nodes the longest fixed and the longest progress part, and most bytes.
+  Duration DurationOf(Operation operation, std::int64_t bytes, const Variant& variant) const;
 
-  Communicator comm_;
+  Communicator comm_;  // what all nodes have in common
   ModelOptions options_;
   Channels channels_;
   Tuner tuner_;
-  TimeModel time_;
+  // By sort of nodes. Channels use as many NICs of each as the node with the fewest has; messages use their own.
+  std::vector<TimeModel> collectives_;
+  std::vector<TimeModel> messages_;
 
  public:
   // The parts refer to each other.

@@ -103,6 +103,24 @@ TEST(NodeLinks, SocketsByHand) {
   EXPECT_GT(On(Pcie(), 3, 1).node_seconds.all_to_all, On(Pcie(), 3, 1, nccl::Twins::kIdle).node_seconds.all_to_all);
 }
 
+// Nodes with pairs and nodes with PCIe alone: each sort is described as if all nodes were of it, the slower one counts
+// where it is the slower.
+TEST(NodeLinks, SortsThatDiffer) {
+  const v1::Cluster pairs = Direct();
+  v1::Cluster pcie = pairs;
+  pcie.mutable_node()->clear_nvlink_pair();
+  const std::vector<NodeSort> sorts = {{pairs.node(), 4}, {pcie.node(), 4}, {pairs.node(), 4}};
+  const absl::StatusOr<nccl::Views> views =
+      ViewsOn(pairs, sorts, nccl::EvenPlacement(pairs, 8, 2), nccl::Twins::kActive);
+  ASSERT_TRUE(views.ok()) << views.status();
+  ASSERT_EQ(views->size(), 2u);
+  EXPECT_EQ(views->front(), On(pairs, 8, 2));
+  EXPECT_EQ(views->back(), On(pcie, 8, 2));
+  EXPECT_GT(views->back().node_seconds.inside_nodes, views->front().node_seconds.inside_nodes);
+  EXPECT_EQ(nccl::CommonOf(*views).node_seconds.inside_nodes, views->back().node_seconds.inside_nodes);
+  EXPECT_EQ(nccl::CommonOf(*views).uplink_bandwidth, views->front().uplink_bandwidth);
+}
+
 // A pair's four of twelve links carry 91 GB/s: all of a message, a quarter of an all-to-all's buffer.
 TEST(NodeLinks, PairsByHand) {
   EXPECT_NEAR(Progress(On(Direct(), 4, 1), Operation::kSendRecv), kSize / 91e9, 1e-9);
