@@ -9,7 +9,8 @@ Rate FlowNetwork::AloneRate(Rate limit, std::span<const Hop> hops, std::span<con
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const Rate capacity = links_[Index(hops[i].link)].capacity;
     const std::int64_t load = of_one.empty() ? hops[i].load : of_one[i];
-    limit = std::min(limit, load == 1 ? capacity : capacity / load);
+    // Dividing is slow, and seldom needed.
+    if (Int128{limit.count()} * load > capacity.count()) limit = std::min(limit, capacity / load);
   }
   return limit;
 }
