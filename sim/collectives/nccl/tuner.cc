@@ -224,7 +224,8 @@ double Tuner::Latency(Operation operation, std::int64_t bytes, const Variant& va
   const double base = ProtocolOf(table.base(), variant.protocol);
   const double intra = ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), variant.protocol);
   const double inter = comm_.nodes > 1 ? ProtocolOf(table.net(), variant.protocol) : 0;
-  const double local = static_cast<double>(comm_.ranks / comm_.nodes);  // the library's division, too
+  const std::int64_t ranks_per_node = comm_.ranks / comm_.nodes;  // the library's division, too
+  const auto local = static_cast<double>(ranks_per_node);
   const double depth = static_cast<double>(Log2(comm_.nodes));
   switch (variant.algorithm) {
     case v1::TREE:
