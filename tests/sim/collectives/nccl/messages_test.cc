@@ -123,8 +123,8 @@ TEST(Messages, LlUpTo16KiBOfAChannel) {
   const Communicator comm = On("dgx-h100-ndr", 8, 1);
   EXPECT_EQ(ProtocolOn(comm, Operation::kSendRecv, 16 * kKiB), v1::LL);
   EXPECT_EQ(ProtocolOn(comm, Operation::kSendRecv, 16 * kKiB + 1), v1::SIMPLE);
-  EXPECT_EQ(ProtocolOn(comm, Operation::kAllToAll, 8 * 16 * kKiB), v1::LL);
-  EXPECT_EQ(ProtocolOn(comm, Operation::kAllToAll, 8 * 16 * kKiB + 8), v1::SIMPLE);
+  EXPECT_EQ(ProtocolOn(comm, Operation::kAllToAll, 128 * kKiB), v1::LL);
+  EXPECT_EQ(ProtocolOn(comm, Operation::kAllToAll, 128 * kKiB + 8), v1::SIMPLE);
   // Channels share a message from 128 KiB on: never so finely. Over PCIe inside a node two of a peer do from 32 KiB on.
   EXPECT_EQ(ProtocolOn(comm, Operation::kSendRecv, 128 * kKiB), v1::SIMPLE);
   const Communicator pcie = On("pcie-server", 4, 1);
