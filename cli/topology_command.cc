@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/output.h"
+#include "proto/overrides.h"
 #include "reports/topology_picture.h"
 #include "reports/topology_report.h"
 #include "topology/import/import.h"
@@ -39,13 +40,11 @@ absl::StatusOr<LoadedCluster> LoadDrawn(const ClusterArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(LoadedCluster loaded, LoadClusterAndTopology(arguments));
   if (!loaded.topology.is_free_form()) return loaded;
   for (const std::string& override : arguments.overrides) {
-    for (const std::string beside : {"nodes", "node", "fabric", "more_nodes"}) {
-      const std::size_t end = beside.size();
-      if (!override.starts_with(beside) || (override[end] != '=' && override[end] != '.' && override[end] != '['))
-        continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("--set ", override, ": the cluster is given device by device; allowed: fields of graph"));
-    }
+    const std::string path = spec::PathOfOverride(override);
+    const std::string field = path.substr(0, path.find_first_of(".["));
+    if (field != "nodes" && field != "node" && field != "fabric" && field != "more_nodes") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", override, ": the cluster is given device by device; allowed: fields of graph"));
   }
   return loaded;
 }

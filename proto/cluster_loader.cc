@@ -95,7 +95,7 @@ void RefuseReplaced(const std::string& path, const std::vector<std::string>& ove
     const bool inside_block =
         origins.Has(field) && diagnostics->AuthorOf(origins.Nearest(field)) == Diagnostics::Author::kOverride;
     const bool by_itself = std::any_of(overrides.begin(), overrides.end(),
-                                       [&](const std::string& one) { return one.starts_with(field + "="); });
+                                       [&](const std::string& one) { return PathOfOverride(one) == field; });
     if (!inside_block && !by_itself) continue;
     const bool is_of_graph = v1::Graph::descriptor()->FindFieldByName(name) != nullptr;
     diagnostics->Error(

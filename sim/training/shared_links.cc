@@ -116,7 +116,7 @@ class LinkSharer {
       if (to == unit.first_rank) continue;
       AddRoute(unit.first_rank, to, 0, 1, 1);
       const Communication& message = built_.labels[static_cast<std::size_t>(unit.program)].messages[channel];
-      unit.routes[channel] = Keep(static_cast<double>(message.footprint.bytes), message.progress);
+      unit.routes[channel] = Keep(collectives::MovedBy(message.footprint, {{unit.first_rank}, {to}}), message.progress);
     }
   }
 
