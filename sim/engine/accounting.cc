@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sim/engine/state_hash.h"
 
 namespace orrery::engine {
 namespace {
@@ -206,6 +207,24 @@ void Accountant::BeginIteration(std::int32_t iteration, AccountMode mode, Time w
     for (History& history : histories_[u].streams) history.Forget(oldest);
     histories_[u].host.Forget(oldest);
   }
+}
+
+// The compute stream looks at others, directly or through each other, at instants behind its own last end alone.
+std::uint64_t Accountant::HashHistories(Time now) const {
+  StateHash hash(now);
+  const auto add = [&hash](const History& history, Time from) {
+    hash.AddInstant(from);
+    history.VisitFrom(from, [&hash](const Piece& piece) {
+      hash.Add(static_cast<std::int32_t>(piece.time_class));
+      hash.AddInstant(piece.end);
+    });
+  };
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const Time from = clocks_.stream[clocks_.first_stream[u]];
+    for (const History& history : histories_[u].streams) add(history, from);
+    add(histories_[u].host, from);
+  }
+  return hash.value();
 }
 
 ReportFilter Accountant::FilterOf(std::int32_t unit, std::int32_t stream) const {

@@ -88,6 +88,11 @@ class Accountant {
   // host waits.
   void ReportHost(std::int32_t unit, std::int32_t host_op, Time previous_end, Time start);
 
+  // Forgets what iterations so far have been counted, but not their histories.
+  void Discard() { units_.assign(units_.size(), UnitAccount()); }
+  // A hash of what later reports will look at, of what has been reported so far; instants count from `now`.
+  std::uint64_t HashHistories(Time now) const;
+
   // Closes the account: idle time up to the window's end, deferred pieces. `mode` is kFull or kAfter.
   void Finish(Time window_begin, Time window_end, std::vector<UnitResult>& results) const;
   // The trace of the window, sorted. In kFull mode the last iteration stands for its neighbours, shifted by multiples

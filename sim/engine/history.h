@@ -35,8 +35,7 @@ class History {
   // Calls `sink(Piece)` for what lies in [begin, end), in order.
   template <typename Sink>
   void Visit(Time begin, Time end, Sink&& sink) const {
-    auto it = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                               [](Time at, const Entry& entry) { return at < entry.end; });
+    auto it = PieceAt(begin);
     ORRERY_CHECK(begin >= forgotten_);
     while (begin < end) {
       ORRERY_CHECK(it != pieces_.end());
@@ -47,10 +46,15 @@ class History {
     }
   }
 
+  // The same for all that lies behind `begin`.
+  template <typename Sink>
+  void VisitFrom(Time begin, Sink&& sink) const {
+    if (!pieces_.empty()) Visit(begin, pieces_.back().end, sink);
+  }
+
   // Forgets what ended before `time`.
   void Forget(Time time) {
-    const auto it = std::upper_bound(pieces_.begin(), pieces_.end(), time,
-                                     [](Time at, const Entry& entry) { return at < entry.end; });
+    const auto it = PieceAt(time);
     if (it != pieces_.begin()) forgotten_ = std::prev(it)->end;
     pieces_.erase(pieces_.begin(), it);
   }
@@ -60,6 +64,12 @@ class History {
     TimeClass time_class;
     Time end;
   };
+
+  // The piece that `time` lies in.
+  std::vector<Entry>::const_iterator PieceAt(Time time) const {
+    return std::upper_bound(pieces_.begin(), pieces_.end(), time,
+                            [](Time at, const Entry& entry) { return at < entry.end; });
+  }
 
   std::vector<Entry> pieces_;
   Time forgotten_;

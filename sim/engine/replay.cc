@@ -69,17 +69,17 @@ class Replayer {
     runs_ahead_.assign(world_.units.size(), 0);
     for (int k = 0; k <= n; ++k) {
       const Clocks before = state_.clocks;
-      const AccountMode mode = k < n - 1    ? AccountMode::kNone
-                               : k == n - 1 ? AccountMode::kBefore
-                                            : AccountMode::kWindow;
-      ABSL_RETURN_IF_ERROR(RunIteration(k, mode));
-      if (may_stop_ && k <= n - 2 && IsPeriodic(before)) {
+      ABSL_RETURN_IF_ERROR(RunIteration(k, ModeOf(k)));
+      if (!may_stop_ || k > n - 2) continue;
+      replay_.periodic = IsPeriodic(before);
+      if (replay_.periodic && IsAccounted(k)) return Finish(k);
+      if (replay_.periodic) {
         // Iteration k+1 repeats k, including whatever of k reached into it: its own account is that of every later
         // window.
         ABSL_RETURN_IF_ERROR(RunIteration(k + 1, AccountMode::kFull));
-        replay_.periodic = true;
         return Finish(k + 1);
       }
+      if (IsAccounted(k)) accountant_->Discard();
     }
     if (options_.nothing_follows) return Finish(n);
     const std::vector<std::uint64_t> hashes = state_.hashes;
@@ -94,6 +94,17 @@ class Replayer {
   }
 
  private:
+  AccountMode ModeOf(int k) const {
+    const int n = options_.iterations;
+    if (k == n) return AccountMode::kWindow;
+    if (k == n - 1) return AccountMode::kBefore;
+    return IsAccounted(k) ? AccountMode::kFull : AccountMode::kNone;
+  }
+
+  // Whether iteration k is accounted for in the hope that it ends in the state in which it began, which holds all that
+  // its account depends on: it then stands for all that follow.
+  bool IsAccounted(int k) const { return k > 0 && k <= options_.iterations - 2 && fingerprint_.has_value(); }
+
   // Whether every compute stream has reached the window's end.
   bool WindowIsCovered() const {
     for (std::size_t u = 0; u < world_.units.size(); ++u) {
@@ -118,9 +129,10 @@ class Replayer {
 
   // Whether this iteration has left everything as the one before did, as far as it shows: see replay.h.
   bool IsPeriodic(const Clocks& before) {
-    const std::optional<std::uint64_t> fingerprint = engine_->Fingerprint();
-    const std::optional<std::uint64_t> fingerprint_before = std::exchange(fingerprint_, fingerprint);
+    std::optional<std::uint64_t> fingerprint = engine_->Fingerprint();
     if (!fingerprint.has_value()) return ClocksArePeriodic(before);
+    *fingerprint += accountant_->HashHistories(state_.update_end);
+    const std::optional<std::uint64_t> fingerprint_before = std::exchange(fingerprint_, fingerprint);
     if (fingerprint != fingerprint_before) return false;
     const Time period = EndOf(replay_.iterations_evaluated - 1) - EndOf(replay_.iterations_evaluated - 2);
     for (std::size_t u = 0; u < world_.units.size(); ++u) {

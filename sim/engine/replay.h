@@ -9,9 +9,9 @@
 // equals that of the previous iteration plus one constant. Clocks that fall behind that constant are ignored where
 // nobody waited for them (a host without cost, a stream that runs ahead): falling behind, they are never waited for
 // again. Where links are shared or loads change rates, clocks do not say what comes next, and everything that decides
-// it has to be where it was (Engine::Fingerprint). One more iteration is then replayed and stands for all later ones,
-// so that the account, the trace (but for streams that run ahead) and the period are those without stopping; hashes and
-// tasks cover the iterations that were replayed.
+// it has to be where it was (Engine::Fingerprint); the iteration that ends so stands for all later ones. Where clocks
+// do say it, one more iteration is replayed for that. The account, the trace (but for streams that run ahead) and the
+// period are those without stopping; hashes and tasks cover the iterations that were replayed.
 //
 // Classes. The compute stream meets, in this order, what blocks its next operation: its issue (class of what the host
 // is doing then: issuing is kHost, waiting for an event is followed), each waited event in order (followed to the
