@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -47,11 +49,26 @@ constexpr double kSquare = 0.01;     // weight of the squared error
 constexpr double kHostMargin = 1.5;  // hosts differ by this from the time of issue that is assumed
 constexpr double kResponse = 0.3;    // by which a constant is moved to see whether any row responds
 
+// Whether rings of the rows differ in channels or in the links that these share: else a channel that is slow looks like
+// a link that is.
+bool TellsChannelsFromLinks(const v1::NcclTimes& base, const std::vector<const MeasuredCollective*>& rows) {
+  std::set<std::pair<std::int64_t, bool>> rings;
+  for (const MeasuredCollective* row : rows) {
+    collectives::nccl::Price price;
+    ORRERY_CHECK(PredictCollective(*row, base, &price).ok());  // FitCollectives has asked
+    if (price.variant != collectives::nccl::Variant{v1::RING, v1::SIMPLE}) continue;
+    rings.emplace(price.channels, row->communicator.nodes > 1);
+  }
+  return rings.size() > 1;
+}
+
 class Search {
  public:
   Search(const v1::NcclTimes& base, const std::vector<const MeasuredCollective*>& rows) : times_(base), rows_(rows) {
     const double error = Error();
+    const bool fits_channels = TellsChannelsFromLinks(base, rows);
     for (const Parameter& parameter : kParameters) {
+      if (parameter.constant == &v1::NcclTimes::mutable_channel_bandwidth && !fits_channels) continue;
       const double value = ConstantOf(parameter).value();
       for (const double factor : {1 + kResponse, 1 - kResponse}) {
         ConstantOf(parameter).set_value(value * factor);

@@ -3,7 +3,8 @@
 // What is minimised is the mean of |ln(predicted / measured)|, and of a hundredth of its square, over the rows that the
 // split lets a fit see, by a coordinate search from one fixed start and within fixed bounds, each of which is what the
 // hardware could do at all; values are rounded to three digits. A constant that no row responds to stays the base's, as
-// does `launch`, which only programs with a process per GPU show.
+// does `launch`, which only programs with a process per GPU show, and `channel_bandwidth` where no two rings (Simple)
+// have different numbers of channels or cross different links: one node's sweep cannot tell it from `nvlink_share`.
 #ifndef ORRERY_CALIBRATION_COLLECTIVE_FIT_H_
 #define ORRERY_CALIBRATION_COLLECTIVE_FIT_H_
 
