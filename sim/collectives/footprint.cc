@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "sim/collectives/message_flows.h"
+#include "sim/collectives/nccl/node_edges.h"
 #include "sim/collectives/nccl/time.h"
 
 namespace orrery::collectives {
@@ -97,39 +98,19 @@ class FlowBuilder {
     }
   }
 
-  // The parent of node r > 0 of N in a binary tree over ascending numbers: r with its lowest bit moved up by one, or
-  // only without it where there is no such node.
-  static std::int64_t ParentOf(std::int64_t node, std::int64_t count) {
-    const std::int64_t lowest = node & -node;
-    const std::int64_t up = (node ^ lowest) | (lowest << 1);
-    return up < count ? up : node ^ lowest;
-  }
-
-  // Two trees with half of the bytes each; the second is the first mirrored, or shifted by one node where their number
-  // is odd, so that leaves of one are inner nodes of the other (Sanders, Speck, Traeff 2009).
   void Trees(std::int64_t numerator, std::int64_t denominator) {
-    const auto count = static_cast<std::int64_t>(nodes_.size());
-    const auto second = [&](std::int64_t node) { return count % 2 == 0 ? count - 1 - node : (node + 1) % count; };
     const auto edge = [&](std::int64_t a, std::int64_t b) {
       Between(nodes_[static_cast<std::size_t>(a)], nodes_[static_cast<std::size_t>(b)], numerator, 2 * denominator);
       Between(nodes_[static_cast<std::size_t>(b)], nodes_[static_cast<std::size_t>(a)], numerator, 2 * denominator);
     };
-    for (std::int64_t node = 1; node < count; ++node) {
-      const std::int64_t parent = ParentOf(node, count);
-      edge(node, parent);
-      edge(second(node), second(parent));
-    }
+    nccl::ForEachTreeEdge(static_cast<std::int64_t>(nodes_.size()), edge);
   }
 
   void Distances() {
     const auto count = static_cast<std::int64_t>(nodes_.size());
-    for (std::int64_t distance = 1; distance < count; distance *= 2) {
-      const std::int64_t share = std::min(distance, count - distance);
-      for (std::int64_t node = 0; node < count; ++node) {
-        Between(nodes_[static_cast<std::size_t>(node)], nodes_[static_cast<std::size_t>((node + distance) % count)],
-                share, count - 1);
-      }
-    }
+    nccl::ForEachPatMessage(count, [&](std::int64_t from, std::int64_t to, std::int64_t share) {
+      Between(nodes_[static_cast<std::size_t>(from)], nodes_[static_cast<std::size_t>(to)], share, count - 1);
+    });
   }
 
   const Footprint& footprint_;

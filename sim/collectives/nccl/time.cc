@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
+
+#include "sim/collectives/nccl/node_edges.h"
 
 namespace orrery::collectives::nccl {
 namespace {
@@ -61,7 +64,19 @@ TimeModel::TimeModel(const Communicator& comm, const Channels& channels, const v
       n_(static_cast<double>(comm.ranks)),
       nodes_(static_cast<double>(comm.nodes)),
       local_(static_cast<double>(comm.ranks_per_node)),
-      ring_(static_cast<double>(channels.communicator)) {}
+      ring_(static_cast<double>(channels.communicator)) {
+  if (comm.nodes == 1 || comm.leaves == 1) return;
+  const std::int64_t per_leaf = std::max<std::int64_t>(1, std::llround(comm.nodes_per_leaf));
+  LeafCount trees(comm.leaves, per_leaf), pat(comm.leaves, per_leaf);
+  ForEachTreeEdge(comm.nodes, [&](std::int64_t child, std::int64_t parent) {
+    trees.Add(child, parent, 1);
+    trees.Add(parent, child, 1);
+  });
+  ForEachPatMessage(comm.nodes,
+                    [&](std::int64_t from, std::int64_t to, std::int64_t share) { pat.Add(from, to, share); });
+  trees_leaving_ = static_cast<double>(trees.most()) / 2;
+  pat_leaving_ = static_cast<double>(pat.most()) / (nodes_ - 1);
+}
 
 double TimeModel::NvlinkCapacity() const { return comm_.nvlink_bandwidth.count(); }
 double TimeModel::NicCapacity() const { return comm_.NodeNetwork().count() / local_; }
@@ -300,19 +315,21 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
   LinkBytes sent;
   const bool several = comm_.nodes > 1;
   const double wire = Wire(variant.protocol);
-  // Share of what leaves nodes that also leaves the leaf: a ring or tree leaves each leaf once.
-  double leaving = several && comm_.leaves > 1 ? 1 / comm_.nodes_per_leaf : 0;
+  // Of what leaves the fullest leaf, this rank's share. A ring, or a reduction in switches, leaves each leaf once.
+  const double leaf_share = several && comm_.leaves > 1 ? 1 / (local_ * comm_.nodes_per_leaf) : 0;
   switch (variant.algorithm) {
     case v1::RING: {
       const double moved = bytes * RingShare(operation, n_) * wire;
       sent.nvlink = comm_.ranks_per_node == 1 ? 0 : moved * (several && comm_.nvlink ? (local_ - 1) / local_ : 1);
       sent.nic = several ? moved / local_ : 0;
+      sent.uplink = moved * leaf_share;
       break;
     }
     case v1::TREE:
       // Either way: up to the next of the chain and, on the way back, down to the one before.
       sent.nvlink = comm_.ranks_per_node == 1 ? 0 : 2 * bytes * wire;
       sent.nic = several ? TreeSends(nodes_) * bytes * wire / local_ : 0;
+      sent.uplink = trees_leaving_ * bytes * wire * leaf_share;
       break;
     case v1::NVLS:
     case v1::NVLS_TREE:
@@ -321,12 +338,14 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
       // Each port serves the heads' reads, and its head's result goes out once.
       const double reads = Reduces(operation) ? 1 + 1 / local_ : 1;
       sent.nvlink = comm_.ranks_per_node == 1 ? 0 : bytes * reads;
-      const double sends = variant.algorithm == v1::NVLS_TREE ? TreeSends(nodes_) : 1;
-      sent.nic = several ? sends * bytes / local_ : 0;
+      const bool tree = variant.algorithm == v1::NVLS_TREE;
+      sent.nic = several ? (tree ? TreeSends(nodes_) : 1) * bytes / local_ : 0;
+      sent.uplink = (tree ? trees_leaving_ : 1) * bytes * leaf_share;
       break;
     }
     case v1::PAT:
       sent.nic = bytes * RingShare(operation, n_) / local_;
+      sent.uplink = pat_leaving_ * bytes * RingShare(operation, n_) * leaf_share;
       break;
     default: {
       const double moved = bytes * wire;
@@ -345,7 +364,6 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
       return sent;
     }
   }
-  sent.uplink = sent.nic * leaving;
   return sent;
 }
 

@@ -40,8 +40,9 @@
 //
 // For a fixed variant time never falls with size: where the library takes larger chunks from a size on and gains by it,
 // smaller sizes take no longer than that size. What a link carries over the time is at most its capacity: the progress
-// part is no shorter than that. Uplinks of a leaf, which a ring or tree leaves once, come in here alone: a slow one is
-// a hop of many, and the others' steps are hidden behind it.
+// part is no shorter than that. Uplinks of a leaf, which a ring leaves once, trees and PAT with every edge that
+// joins two leaves (node_edges.h), come in here alone: a slow one is a hop of many, and the others' steps are hidden
+// behind it.
 #ifndef ORRERY_SIM_COLLECTIVES_NCCL_TIME_H_
 #define ORRERY_SIM_COLLECTIVES_NCCL_TIME_H_
 
@@ -124,6 +125,8 @@ class TimeModel {
   const v1::NcclTimes& times_;
   const Tuner& tuner_;
   double n_ = 1, nodes_ = 1, local_ = 1, ring_ = 1;  // ring_: channels of the communicator
+  // What the busiest leaf sends to others: in trees, over the operation's bytes; in PAT, over what a node moves.
+  double trees_leaving_ = 0, pat_leaving_ = 0;
 };
 
 }  // namespace orrery::collectives::nccl

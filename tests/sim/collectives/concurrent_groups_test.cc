@@ -1,7 +1,10 @@
 // Groups on the links of clusters: alone they take the analytic price, together what the links leave.
 #include "sim/collectives/concurrent_groups.h"
 
+#include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -125,35 +128,59 @@ TEST(ConcurrentGroups, Oversubscription) {
   EXPECT_NEAR(SecondsFromTime(full.Run(Operation::kAllToAll, kGiB, whole).last), expected, 1e-5 * expected);
 }
 
-// A group alone takes its analytic price on narrow uplinks too: eight nodes, two of them under each leaf.
+// A group alone takes its analytic price on narrow uplinks too: eight nodes, two of them under each leaf; five nodes,
+// with one under the last leaf; eight GPUs of a node each, which may take PAT.
 TEST(ConcurrentGroups, AloneOnAnOversubscribedFabric) {
-  for (const double oversubscription : {3.0, 16.0, 1000.0}) {
-    v1::Cluster cluster = ClusterOf("dgx-h100-ndr");
-    cluster.set_nodes(8);
-    cluster.mutable_fabric()->set_nodes_per_leaf(2);
-    cluster.mutable_fabric()->set_oversubscription(oversubscription);
-    Bench bench(cluster, {.ranks = 64, .nodes = 8});
-    nccl::Communicator narrow = bench.comm;
-    narrow.oversubscription = oversubscription;
-    for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather, Operation::kBroadcast,
-                                      Operation::kReduce, Operation::kAllToAll, Operation::kSendRecv}) {
-      for (const v1::NcclProtocol protocol : {v1::LL, v1::LL128, v1::SIMPLE}) {
-        const bool messages = operation == Operation::kAllToAll || operation == Operation::kSendRecv;
-        if (messages && protocol != v1::SIMPLE) continue;
-        const nccl::Variant variant{messages ? v1::P2P : v1::RING, protocol};
-        for (const std::int64_t bytes : {std::int64_t{1000000}, kGiB}) {
-          nccl::ModelOptions options;
-          options.forced = variant;
-          const nccl::Model model(narrow, **nccl::Shelf().Version("2.27"), nccl::TimesOf(narrow), options);
-          const double analytic = SecondsFromTime(model.PriceOf(operation, bytes)->total());
-          const nccl::Price price = bench.PriceOf(operation, bytes, variant);
-          EXPECT_NEAR(SecondsFromTime(bench.Run(operation, bytes, price).last), analytic, 1e-5 * analytic)
-              << oversubscription << " " << nccl::OperationName(operation) << " " << nccl::ProtocolName(protocol) << " "
-              << bytes;
+  const auto& version = **nccl::Shelf().Version("2.27");
+  std::set<std::string> seen;
+  for (const auto& [ranks, nodes] : {std::pair<std::int64_t, std::int64_t>{64, 8}, {40, 5}, {8, 8}}) {
+    for (const double oversubscription : {3.0, 16.0, 1000.0}) {
+      v1::Cluster cluster = ClusterOf("dgx-h100-ndr");
+      cluster.set_nodes(nodes);
+      cluster.mutable_fabric()->set_nodes_per_leaf(2);
+      cluster.mutable_fabric()->set_oversubscription(oversubscription);
+      Bench bench(cluster, {.ranks = ranks, .nodes = nodes});
+      nccl::Communicator narrow = bench.comm;
+      narrow.oversubscription = oversubscription;
+      const nccl::Tuner tuner(narrow, nccl::SearchChannels(narrow, version, {}), version, false);
+      for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather, Operation::kBroadcast,
+                                        Operation::kReduce, Operation::kAllToAll, Operation::kSendRecv}) {
+        for (const nccl::Variant& variant : tuner.Candidates(operation)) {
+          for (const std::int64_t bytes : {std::int64_t{1000000}, kGiB}) {
+            nccl::ModelOptions options;
+            options.forced = variant;
+            const nccl::Model model(narrow, version, nccl::TimesOf(narrow), options);
+            const double analytic = SecondsFromTime(model.PriceOf(operation, bytes)->total());
+            const nccl::Price price = bench.PriceOf(operation, bytes, variant);
+            EXPECT_NEAR(SecondsFromTime(bench.Run(operation, bytes, price).last), analytic, 1e-5 * analytic)
+                << ranks << " on " << nodes << " 1:" << oversubscription << " " << nccl::OperationName(operation) << " "
+                << nccl::AlgorithmName(variant.algorithm) << " " << nccl::ProtocolName(variant.protocol) << " "
+                << bytes;
+            seen.insert(std::string(nccl::AlgorithmName(variant.algorithm)));
+          }
         }
       }
     }
   }
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("Ring", "Tree", "NVLSTree", "PAT", "P2P"));
+}
+
+// By hand, eight nodes, two under each leaf. First tree: 1-2, 2-4, 3-2, 4-0, 5-6, 6-4, 7-6; the second, its mirror
+// image: 6-5, 5-3, 4-5, 3-7, 2-1, 1-3, 0-1. Leaf {4, 5} has 4-2, 4-0, 5-6, 4-6 of the one and 5-6, 5-3 of the other on
+// its uplinks: six halves. PAT: of 2 nodes 1 leaves at distance 1, both at 2 and at 4: (1 x 1 + 2 x 2 + 2 x 4) / 7 of
+// what a node moves.
+TEST(ConcurrentGroups, TreesLeaveALeafMoreThanOnce) {
+  v1::Cluster cluster = ClusterOf("dgx-h100-ndr");
+  cluster.set_nodes(8);
+  cluster.mutable_fabric()->set_nodes_per_leaf(2);
+  Bench trees(cluster, {.ranks = 64, .nodes = 8});
+  const double share = kGiB / 16.0;
+  EXPECT_DOUBLE_EQ(trees.PriceOf(Operation::kAllReduce, kGiB, {v1::TREE, v1::SIMPLE}).bytes.uplink, 3 * share);
+  EXPECT_DOUBLE_EQ(trees.PriceOf(Operation::kAllReduce, kGiB, {v1::NVLS_TREE, v1::SIMPLE}).bytes.uplink, 3 * share);
+  EXPECT_DOUBLE_EQ(trees.PriceOf(Operation::kAllGather, kGiB, {v1::RING, v1::SIMPLE}).bytes.uplink, 63.0 / 64 * share);
+  Bench pat(cluster, {.ranks = 8, .nodes = 8});
+  EXPECT_DOUBLE_EQ(pat.PriceOf(Operation::kAllGather, kGiB, {v1::PAT, v1::SIMPLE}).bytes.uplink,
+                   13.0 / 7 * (7.0 / 8 * kGiB) / 2);
 }
 
 // One GPU with a NIC at its own PCIe switch and one at another, which it does not use.
