@@ -85,6 +85,13 @@ absl::Status CheckTuning(std::string_view tuning) {
   return absl::UnimplementedError(absl::StrCat("tuning ", std::string(tuning)));
 }
 
+// Each has its own GPUs, and an NVSwitch joins ports without sharing anything between two pairs.
+absl::Status CheckGroups(const v1::Node& node, std::int64_t groups, std::int64_t ranks, std::int64_t nodes) {
+  if (nodes > 1 || node.nvswitches() < 1) return absl::UnimplementedError("several groups that share links");
+  if (groups <= node.gpus() / ranks) return absl::OkStatus();
+  return absl::UnimplementedError("several groups on the same GPUs");
+}
+
 }  // namespace
 
 absl::Status CheckCollectiveColumns(const CsvTable& table) {
@@ -168,9 +175,9 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
       absl::StrCat(measured.source, "|", measured.hardware, "|", measured.ranks, "|", nccl::OperationName(*operation));
   ABSL_RETURN_IF_ERROR(CheckUse(table, row));
   ABSL_RETURN_IF_ERROR(CheckTuning(cell("tuning")));
+  std::int64_t groups = 1;
   if (!cell("concurrent_groups").empty()) {
-    ABSL_ASSIGN_OR_RETURN(const std::int64_t groups, PositiveInteger(table, row, "concurrent_groups", kMostRanks));
-    if (groups > 1) return absl::UnimplementedError("several groups at once");
+    ABSL_ASSIGN_OR_RETURN(groups, PositiveInteger(table, row, "concurrent_groups", kMostRanks));
   }
 
   v1::Cluster cluster = clusters_.at(system->cluster());
@@ -182,6 +189,10 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   if (nodes > measured.ranks || (measured.ranks + nodes - 1) / nodes > cluster.node().gpus()) {
     return absl::InvalidArgumentError(absl::StrCat(table.name(), ":", row.line, ": gpus: ", measured.ranks, " on ",
                                                    nodes, " nodes; allowed: 1 to ", cluster.node().gpus(), " a node"));
+  }
+  if (groups > 1) {
+    ABSL_RETURN_IF_ERROR(CheckGroups(cluster.node(), groups, measured.ranks, nodes));
+    measured.assumptions.push_back(absl::StrCat(groups, " groups side by side share no link of NVSwitches"));
   }
   ABSL_ASSIGN_OR_RETURN(measured.communicator,
                         collectives::CommunicatorOn(cluster, nccl::EvenPlacement(cluster, measured.ranks, nodes)));

@@ -93,6 +93,24 @@ TEST(Collectives, SettingsInFreeText) {
   }
 }
 
+// Behind the NVSwitches of one node every group has its own ports: each takes as long as one alone.
+TEST(Collectives, SeveralGroups) {
+  const auto row = [](const std::string& nodes, const std::string& gpus, const std::string& groups) {
+    const absl::StatusOr<CsvTable> table =
+        CsvTable::Parse("hardware,nodes,gpus,collective,bytes,time_us,harness,concurrent_groups\n8xH100-SXM," + nodes +
+                            "," + gpus + ",all_reduce,1073741824,5000,xla," + groups + "\n",
+                        "t.csv");
+    EXPECT_TRUE(table.ok()) << table.status();
+    NoProgress progress;
+    return ValidateCollectives(*table, Shipped(), progress)->rows.front();
+  };
+  EXPECT_EQ(row("1", "4", "2").predicted, row("1", "4", "1").predicted);
+  EXPECT_THAT(row("1", "4", "2").assumptions, Contains("2 groups side by side share no link of NVSwitches"));
+  EXPECT_EQ(row("1", "4", "3").reason, "several groups on the same GPUs");
+  EXPECT_EQ(row("2", "8", "2").reason, "several groups that share links");
+  EXPECT_EQ(row("1", "4", "0").status, Status::kFailed);
+}
+
 // The totals of a size are over all groups of it, whatever the hardware and the collective.
 TEST(Collectives, TotalsByBandOfSize) {
   const absl::StatusOr<Report> report = Validate(
