@@ -231,7 +231,10 @@ struct TopologyCommands {
 
   void AddRoute(CLI::App* topology, int* code) {
     CLI::App* command = topology->add_subcommand("route", "The links between two GPUs, and what they were chosen from");
-    command->add_option("--cluster", route.cluster.name, "A preset or a .txtpb")->required()->check(NotEmpty());
+    route.cluster.name = "megascale-clos";
+    command
+        ->add_option("--cluster", route.cluster.name, "A preset or a .txtpb; default: megascale-clos, of 12,288 GPUs")
+        ->check(NotEmpty());
     command->add_option("--from", route.from, "gpu:3, or a device's name")
         ->required()
         ->type_name("GPU")

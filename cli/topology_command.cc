@@ -98,7 +98,7 @@ absl::StatusOr<Topology> WithoutNamed(Topology topology, const std::vector<std::
 absl::StatusOr<std::string> Routed(const TopologyRouteArguments& arguments) {
   ABSL_ASSIGN_OR_RETURN(LoadedCluster named, LoadDrawn(arguments.cluster));
   ABSL_ASSIGN_OR_RETURN(const Topology topology, WithoutNamed(std::move(named.topology), arguments.without));
-  reports::RouteQuestion question{.from = 0, .to = 0, .flow = arguments.flow};
+  reports::RouteQuestion question{.cluster = named.name, .from = 0, .to = 0, .flow = arguments.flow};
   ABSL_ASSIGN_OR_RETURN(question.from, GpuNamed(topology, "--from", arguments.from));
   ABSL_ASSIGN_OR_RETURN(question.to, GpuNamed(topology, "--to", arguments.to));
   topology::RouteOptions options;

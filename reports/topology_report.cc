@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -136,6 +138,23 @@ std::string Share(const topology::Route& route, const topology::LinkShare& share
   return FormatPercent(static_cast<double>(share.weight) / static_cast<double>(route.denominator));
 }
 
+// How many links from the first on differ in nothing but their ends, which are of the same kinds.
+std::size_t CountAlike(const Topology& topology, std::span<const topology::LinkShare> shares) {
+  const Link first = topology.link(shares.front().link);
+  const auto kind = [&](topology::DeviceId device) { return topology.device(device).kind; };
+  const auto alike = [&](const topology::LinkShare& share) {
+    const Link link = topology.link(share.link);
+    return kind(link.from) == kind(first.from) && kind(link.to) == kind(first.to) && link.kind == first.kind &&
+           link.cables == first.cables && link.capacity == first.capacity && link.latency == first.latency &&
+           share.weight == shares.front().weight;
+  };
+  return static_cast<std::size_t>(std::find_if_not(shares.begin(), shares.end(), alike) - shares.begin());
+}
+
+std::string FromTo(const Topology& topology, topology::DeviceId first, topology::DeviceId last) {
+  return first == last ? topology.NameOf(first) : absl::StrCat(topology.NameOf(first), " to ", topology.NameOf(last));
+}
+
 }  // namespace
 
 std::string TopologyText(const std::string& name, const Topology& topology, const topology::Summary& summary) {
@@ -205,21 +224,25 @@ std::string RouteText(const topology::Routes& routes, const RouteQuestion& quest
   using Align = TextTable::Align;
   const Topology& topology = routes.topology();
   const topology::Route route = routes.Between(question.from, question.to, question.flow);
-  std::string text = absl::StrCat(topology.NameOf(topology.gpu(question.from)), " to ",
+  std::string text = absl::StrCat(question.cluster, ": ", topology.NameOf(topology.gpu(question.from)), " to ",
                                   topology.NameOf(topology.gpu(question.to)), ", flow ", question.flow, "\n\n");
   if (route.shares.empty()) return absl::StrCat(text, "one GPU: no link\n");
   TextTable table({{"from", Align::kLeft},
                    {"to", Align::kLeft},
                    {"link", Align::kLeft},
-                   {"cables", Align::kRight},
+                   {"links", Align::kRight},
+                   {"cables each", Align::kRight},
                    {"achieved", Align::kRight},
                    {"latency", Align::kRight},
-                   {"of the bytes", Align::kRight}});
-  for (const topology::LinkShare& share : route.shares) {
-    const Link link = topology.link(share.link);
-    table.AddRow({topology.NameOf(link.from), topology.NameOf(link.to), topology::NameOf(link.kind),
-                  absl::StrCat(link.cables), Rate(link.capacity), FormatSeconds(SecondsFromTime(link.latency)),
-                  Share(route, share)});
+                   {"bytes each", Align::kRight}});
+  for (std::span<const topology::LinkShare> left = route.shares; !left.empty();) {
+    const std::size_t alike = CountAlike(topology, left);
+    const Link first = topology.link(left.front().link), last = topology.link(left[alike - 1].link);
+    table.AddRow({FromTo(topology, first.from, last.from), FromTo(topology, first.to, last.to),
+                  topology::NameOf(first.kind), FormatCount(static_cast<std::int64_t>(alike)),
+                  absl::StrCat(first.cables), Rate(first.capacity), FormatSeconds(SecondsFromTime(first.latency)),
+                  Share(route, left.front())});
+    left = left.subspan(alike);
   }
   absl::StrAppend(&text, table.Render(), "\n", "links      ", route.links, " one after another, ", route.network_links,
                   " of them in the network\n");
@@ -242,7 +265,8 @@ std::string RouteText(const topology::Routes& routes, const RouteQuestion& quest
 std::string RouteJson(const topology::Routes& routes, const RouteQuestion& question) {
   const Topology& topology = routes.topology();
   const topology::Route route = routes.Between(question.from, question.to, question.flow);
-  Json json = {{"from", topology.NameOf(topology.gpu(question.from))},
+  Json json = {{"cluster", question.cluster},
+               {"from", topology.NameOf(topology.gpu(question.from))},
                {"to", topology.NameOf(topology.gpu(question.to))},
                {"flow", question.flow},
                {"routing", RoutingName(topology.routing())},

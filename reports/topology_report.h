@@ -21,12 +21,13 @@ std::string TopologyJson(const std::string& name, const topology::Topology& topo
 
 // A transfer between two GPUs.
 struct RouteQuestion {
+  std::string cluster;    // its name
   std::int64_t from = 0;  // GPUs by number
   std::int64_t to = 0;
   std::int64_t flow = 0;
 };
-// The links in order with their share of the bytes, latency, equally short ways, NICs, the GPU that forwards, the
-// bandwidth while nothing else runs.
+// The links in order with their share of the bytes (in text those that are alike in one row), latency, equally short
+// ways, NICs, the GPU that forwards, the bandwidth while nothing else runs.
 std::string RouteText(const topology::Routes& routes, const RouteQuestion& question);
 std::string RouteJson(const topology::Routes& routes, const RouteQuestion& question);
 

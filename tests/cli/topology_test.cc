@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@ namespace orrery::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -70,8 +72,8 @@ TEST_F(TopologyCliTest, Route) {
   const Outcome text = Orrery(route);
   EXPECT_EQ(text.code, 0);
   EXPECT_THAT(text.out,
-              AllOf(StartsWith("node0/gpu3 to node112/gpu4, flow 0\n"), HasSubstr("PXN        node0/gpu4 forwards"),
-                    HasSubstr("NICs       node0/nic4, node112/nic4")));
+              AllOf(StartsWith("dgx-h100-ndr: node0/gpu3 to node112/gpu4, flow 0\n"),
+                    HasSubstr("PXN        node0/gpu4 forwards"), HasSubstr("NICs       node0/nic4, node112/nic4")));
   const auto json = nlohmann::json::parse(Orrery(route + " --json").out);
   EXPECT_EQ(json["network_hops"], 4);
   EXPECT_EQ(json["forwarder"], "node0/gpu4");
@@ -88,6 +90,16 @@ TEST_F(TopologyCliTest, Route) {
       EXPECT_EQ(link["share"], 1.0);
     }
   }
+}
+
+// Adaptive routes use every spine alike: one row a level. Twelve links one after another, so twelve rows.
+TEST_F(TopologyCliTest, RouteOfTheDefaultCluster) {
+  const Outcome text = Orrery("topology route --from gpu:3 --to gpu:9001");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(StartsWith("megascale-clos: node0/gpu3 to node1125/gpu1, flow 0\n"),
+                              ContainsRegex("leaf1 +spine0 to spine31 +leaf - spine +32 +1 .* 3.1 %\n"),
+                              HasSubstr("links      12 one after another")));
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '%'), 12);
 }
 
 // Two nodes, NIC i of both on leaf i. A GPU without its NIC, or without the cable from it to its leaf, has NIC 0 as the

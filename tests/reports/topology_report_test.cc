@@ -122,7 +122,7 @@ TEST(TopologyReportTest, Route) {
   const Topology topology = SlowCable();
   const absl::StatusOr<topology::Routes> routes = topology::Routes::Build(topology);
   ASSERT_TRUE(routes.ok());
-  const auto json = nlohmann::json::parse(RouteJson(*routes, {.from = 0, .to = 1, .flow = 0}));
+  const auto json = nlohmann::json::parse(RouteJson(*routes, {.cluster = "c", .from = 0, .to = 1, .flow = 0}));
   EXPECT_EQ(json["hops"], 6);
   EXPECT_EQ(json["network_hops"], 4);
   EXPECT_EQ(json["bandwidth"], 1000000000);
@@ -131,10 +131,10 @@ TEST(TopologyReportTest, Route) {
   EXPECT_EQ(json["links"][2]["from"], "s0");
   EXPECT_EQ(json["links"][2]["to"], "t");
   EXPECT_THAT(
-      RouteText(*routes, {.from = 0, .to = 1, .flow = 0}),
-      AllOf(HasSubstr("g0 to g1, flow 0"), HasSubstr("links      6 one after another, 4 of them in the network"),
+      RouteText(*routes, {.cluster = "c", .from = 0, .to = 1, .flow = 0}),
+      AllOf(HasSubstr("c: g0 to g1, flow 0"), HasSubstr("links      6 one after another, 4 of them in the network"),
             HasSubstr("latency    6.0 us"), HasSubstr("ways       1\n")));
-  EXPECT_THAT(RouteText(*routes, {.from = 1, .to = 1, .flow = 0}), HasSubstr("one GPU: no link"));
+  EXPECT_THAT(RouteText(*routes, {.cluster = "c", .from = 1, .to = 1, .flow = 0}), HasSubstr("one GPU: no link"));
 }
 
 TEST(TopologyPictureTest, SomeDozensOfNodesAreDrawnOneByOne) {
