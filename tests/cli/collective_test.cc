@@ -492,11 +492,11 @@ TEST_F(ImportCliTest, BadInput) {
       {"topology import --like '' --nvidia-smi x", "--like: must not be empty"},
       {"topology import --accelerator '' --nvidia-smi x", "--accelerator: must not be empty"},
   });
-  // Several groups at once are refused by row, and counted.
+  // Groups that share GPUs are refused by row, and counted.
   const std::string several = File("several.csv",
                                    "hardware,nodes,gpus,collective,bytes,time_us,concurrent_groups\n"
-                                   "8xH100 SXM,1,8,all_reduce,1048576,30,1\n8xH100 SXM,1,4,all_reduce,1048576,30,2\n");
-  EXPECT_EQ(AsJson(import_ + "--collectives-csv " + several)["refused"]["several groups at once"], 1);
+                                   "8xH100 SXM,1,8,all_reduce,1048576,30,1\n8xH100 SXM,1,4,all_reduce,1048576,30,3\n");
+  EXPECT_EQ(AsJson(import_ + "--collectives-csv " + several)["refused"]["several groups on the same GPUs"], 1);
 }
 
 }  // namespace
