@@ -38,11 +38,11 @@ void ForEachPatMessage(std::int64_t count, Sink&& sink) {
   }
 }
 
-// Counts what leaves leaves that hold `per_leaf` nodes each, in order, but for the last.
+// Counts what leaves leaves that hold `per_leaf` nodes each, one at least, in order, but for the last.
 class LeafCount {
  public:
   LeafCount(std::int64_t leaves, std::int64_t per_leaf)
-      : per_leaf_(per_leaf), sent_(static_cast<std::size_t>(leaves)) {}
+      : per_leaf_(std::max<std::int64_t>(1, per_leaf)), sent_(static_cast<std::size_t>(leaves)) {}
 
   void Add(std::int64_t from, std::int64_t to, std::int64_t share) {
     if (LeafOf(from) != LeafOf(to)) sent_[LeafOf(from)] += share;

@@ -21,6 +21,24 @@ bool Scatters(Operation operation) {
   return operation == Operation::kReduceScatter || operation == Operation::kAllGather;
 }
 
+// What the fullest leaf sends to others in trees, in bytes of the operation.
+double TreesLeaving(const Communicator& comm) {
+  LeafCount count(comm.leaves, std::llround(comm.nodes_per_leaf));
+  ForEachTreeEdge(comm.nodes, [&](std::int64_t child, std::int64_t parent) {
+    count.Add(child, parent, 1);
+    count.Add(parent, child, 1);
+  });
+  return static_cast<double>(count.most()) / 2;
+}
+
+// Likewise in PAT, in bytes that a node moves.
+double PatLeaving(const Communicator& comm) {
+  LeafCount count(comm.leaves, std::llround(comm.nodes_per_leaf));
+  ForEachPatMessage(comm.nodes,
+                    [&](std::int64_t from, std::int64_t to, std::int64_t share) { count.Add(from, to, share); });
+  return static_cast<double>(count.most()) / static_cast<double>(comm.nodes - 1);
+}
+
 // Two limits that blend.
 double Blend(double x, double y) {
   const double xx = x * x, yy = y * y;
@@ -64,19 +82,7 @@ TimeModel::TimeModel(const Communicator& comm, const Channels& channels, const v
       n_(static_cast<double>(comm.ranks)),
       nodes_(static_cast<double>(comm.nodes)),
       local_(static_cast<double>(comm.ranks_per_node)),
-      ring_(static_cast<double>(channels.communicator)) {
-  if (comm.nodes == 1 || comm.leaves == 1) return;
-  const std::int64_t per_leaf = std::max<std::int64_t>(1, std::llround(comm.nodes_per_leaf));
-  LeafCount trees(comm.leaves, per_leaf), pat(comm.leaves, per_leaf);
-  ForEachTreeEdge(comm.nodes, [&](std::int64_t child, std::int64_t parent) {
-    trees.Add(child, parent, 1);
-    trees.Add(parent, child, 1);
-  });
-  ForEachPatMessage(comm.nodes,
-                    [&](std::int64_t from, std::int64_t to, std::int64_t share) { pat.Add(from, to, share); });
-  trees_leaving_ = static_cast<double>(trees.most()) / 2;
-  pat_leaving_ = static_cast<double>(pat.most()) / (nodes_ - 1);
-}
+      ring_(static_cast<double>(channels.communicator)) {}
 
 double TimeModel::NvlinkCapacity() const { return comm_.nvlink_bandwidth.count(); }
 double TimeModel::NicCapacity() const { return comm_.NodeNetwork().count() / local_; }
@@ -314,9 +320,10 @@ double TimeModel::Seconds(Operation operation, double bytes, const Variant& vari
 LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& variant) const {
   LinkBytes sent;
   const bool several = comm_.nodes > 1;
+  const bool leaves = several && comm_.leaves > 1;
   const double wire = Wire(variant.protocol);
   // Of what leaves the fullest leaf, this rank's share. A ring, or a reduction in switches, leaves each leaf once.
-  const double leaf_share = several && comm_.leaves > 1 ? 1 / (local_ * comm_.nodes_per_leaf) : 0;
+  const double leaf_share = leaves ? 1 / (local_ * comm_.nodes_per_leaf) : 0;
   switch (variant.algorithm) {
     case v1::RING: {
       const double moved = bytes * RingShare(operation, n_) * wire;
@@ -329,7 +336,7 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
       // Either way: up to the next of the chain and, on the way back, down to the one before.
       sent.nvlink = comm_.ranks_per_node == 1 ? 0 : 2 * bytes * wire;
       sent.nic = several ? TreeSends(nodes_) * bytes * wire / local_ : 0;
-      sent.uplink = trees_leaving_ * bytes * wire * leaf_share;
+      if (leaves) sent.uplink = TreesLeaving(comm_) * bytes * wire * leaf_share;
       break;
     case v1::NVLS:
     case v1::NVLS_TREE:
@@ -340,12 +347,12 @@ LinkBytes TimeModel::BytesOf(Operation operation, double bytes, const Variant& v
       sent.nvlink = comm_.ranks_per_node == 1 ? 0 : bytes * reads;
       const bool tree = variant.algorithm == v1::NVLS_TREE;
       sent.nic = several ? (tree ? TreeSends(nodes_) : 1) * bytes / local_ : 0;
-      sent.uplink = (tree ? trees_leaving_ : 1) * bytes * leaf_share;
+      if (leaves) sent.uplink = (tree ? TreesLeaving(comm_) : 1) * bytes * leaf_share;
       break;
     }
     case v1::PAT:
       sent.nic = bytes * RingShare(operation, n_) / local_;
-      sent.uplink = pat_leaving_ * bytes * RingShare(operation, n_) * leaf_share;
+      if (leaves) sent.uplink = PatLeaving(comm_) * bytes * RingShare(operation, n_) * leaf_share;
       break;
     default: {
       const double moved = bytes * wire;

@@ -125,8 +125,6 @@ class TimeModel {
   const v1::NcclTimes& times_;
   const Tuner& tuner_;
   double n_ = 1, nodes_ = 1, local_ = 1, ring_ = 1;  // ring_: channels of the communicator
-  // What the busiest leaf sends to others: in trees, over the operation's bytes; in PAT, over what a node moves.
-  double trees_leaving_ = 0, pat_leaving_ = 0;
 };
 
 }  // namespace orrery::collectives::nccl
