@@ -25,7 +25,7 @@ SharedTransfers::SharedTransfers(const engine::World& world, std::optional<Alike
     : world_(&world),
       alike_(std::move(alike)),
       network_({.attribute_delays = alike_.has_value()}),
-      units_(world.routes.size()) {}
+      begun_(world.routes.size()) {}
 
 // Of links that bind alike the network names the first: those of one class come one after another.
 absl::Status SharedTransfers::AddLinks() {
@@ -113,9 +113,9 @@ absl::Status SharedTransfers::Begin(Time now, const engine::SharedTransfer& tran
   const absl::StatusOr<Handle> handle = network_.Start(now, activity);
   if (!handle.ok()) return absl::ResourceExhaustedError(absl::StrCat("transfer: ", handle.status().message()));
   const auto slot = static_cast<std::size_t>(handle->slot);
-  if (slot >= ids_.size()) ids_.resize(slot + 1);
-  ids_[slot] = transfer.id;
-  units_[route] += activity.work;
+  if (slot >= under_way_.size()) under_way_.resize(slot + 1);
+  under_way_[slot] = {transfer.id, route};
+  begun_[route] += activity.work;
   return absl::OkStatus();
 }
 
@@ -125,7 +125,7 @@ void SharedTransfers::End(Time now, std::vector<std::int64_t>* ids) {
   const auto completions = network_.AdvanceTo(now);
   ORRERY_CHECK(completions.ok());
   for (const Completion& completion : *completions) {
-    ids->push_back(ids_[static_cast<std::size_t>(completion.activity.slot)]);
+    ids->push_back(under_way_[static_cast<std::size_t>(completion.activity.slot)].id);
   }
 }
 
@@ -138,9 +138,19 @@ std::vector<engine::TransferProgress> SharedTransfers::Progress(Time now) {
     hash.AddInstant(progress.since);
     hash.Add(progress.rate.count());
     hash.Add(progress.bottleneck);
-    all.push_back({ids_[static_cast<std::size_t>(progress.activity.slot)], hash.value()});
+    all.push_back({under_way_[static_cast<std::size_t>(progress.activity.slot)].id, hash.value()});
   }
   return all;
+}
+
+std::vector<Work> SharedTransfers::UnitsByRoute() {
+  std::vector<Work> units = begun_;
+  for (const network::Progress& progress : network_.UnderWay()) {
+    const Work since = WorkAt(progress.rate, network_.now() - progress.since);
+    const std::size_t route = under_way_[static_cast<std::size_t>(progress.activity.slot)].route;
+    units[route] -= progress.left - std::min(progress.left, since);
+  }
+  return units;
 }
 
 }  // namespace orrery::network

@@ -38,8 +38,8 @@ class SharedTransfers final : public engine::Transfers {
   const FlowNetwork& network() const { return network_; }
   // Of a link of the world.
   LinkUse UseOf(std::int32_t link) const { return *network_.UseOf(link_of_[static_cast<std::size_t>(link)]); }
-  // Of a route's transfers: units of progress that began.
-  Work UnitsOf(std::int32_t route) const { return units_[static_cast<std::size_t>(route)]; }
+  // Of every route's transfers: units of progress so far.
+  std::vector<Work> UnitsByRoute();
 
  private:
   SharedTransfers(const engine::World& world, std::optional<AlikeClasses> alike);
@@ -54,8 +54,12 @@ class SharedTransfers final : public engine::Transfers {
   std::vector<std::vector<std::uint64_t>> keys_;  // [group][use], with `alike`
   FlowNetwork network_;
   std::vector<std::vector<LinkLoad>> loads_;  // [route]
-  std::vector<std::int64_t> ids_;             // [slot of a handle]
-  std::vector<Work> units_;                   // [route]
+  struct UnderWay {
+    std::int64_t id = 0;
+    std::size_t route = 0;
+  };
+  std::vector<UnderWay> under_way_;  // [slot of a handle]
+  std::vector<Work> begun_;          // [route]
 };
 
 }  // namespace orrery::network

@@ -94,13 +94,13 @@ std::vector<ClassUse> UsesOfClasses(const engine::World& world, const engine::Fo
 
 // [link][kind]: bytes.
 std::vector<std::map<std::string, network::Work>> BytesByKind(const engine::World& world,
-                                                              const network::SharedTransfers& transfers) {
+                                                              network::SharedTransfers& transfers) {
   const std::vector<std::string> kinds = KindsOfRoutes(world);
+  const std::vector<network::Work> units = transfers.UnitsByRoute();
   std::vector<std::map<std::string, network::Work>> bytes(world.link_capacities.size());
   for (std::size_t r = 0; r < kinds.size(); ++r) {
-    const network::Work units = transfers.UnitsOf(static_cast<std::int32_t>(r));
     for (const engine::LinkLoad& load : world.routes[r].loads) {
-      bytes[static_cast<std::size_t>(load.link)][kinds[r]] += units * load.bytes;
+      bytes[static_cast<std::size_t>(load.link)][kinds[r]] += units[r] * load.bytes;
     }
   }
   return bytes;
@@ -130,8 +130,7 @@ LinkSummary CountTransfers(const network::SharedTransfers& transfers) {
 }
 
 LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world, const engine::Folding& alike,
-                         const topology::Topology& topology, const network::SharedTransfers& transfers,
-                         std::size_t count) {
+                         const topology::Topology& topology, network::SharedTransfers& transfers, std::size_t count) {
   LinkSummary summary = CountTransfers(transfers);
   const std::vector<ClassUse> classes = UsesOfClasses(world, alike, transfers);
   std::vector<std::size_t> order(classes.size());

@@ -57,8 +57,7 @@ struct LinkSummary {
 // The `count` busiest kinds of links. `world`: what was replayed, `alike.world` or the world that it was folded from;
 // `transfers` have the classes of `alike`.
 LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world, const engine::Folding& alike,
-                         const topology::Topology& topology, const network::SharedTransfers& transfers,
-                         std::size_t count);
+                         const topology::Topology& topology, network::SharedTransfers& transfers, std::size_t count);
 
 // Without links.
 LinkSummary CountTransfers(const network::SharedTransfers& transfers);

@@ -96,6 +96,14 @@ double TimeModel::Crossings(Operation operation) const {
 double TimeModel::NvlinkStep() const { return std::max(times_.nvlink_step().value(), comm_.nvlink_latency); }
 double TimeModel::NetStep() const { return std::max(times_.net_step().value(), comm_.net_latency); }
 
+double TimeModel::TableStep(v1::NcclAlgorithm algorithm, v1::NcclProtocol protocol) const {
+  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(algorithm);
+  return std::max(kMicro * ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), protocol), comm_.nvlink_latency);
+}
+double TimeModel::TableNetStep(v1::NcclAlgorithm algorithm, v1::NcclProtocol protocol) const {
+  return std::max(kMicro * ProtocolOf(tuner_.LatencyOf(algorithm).net(), protocol), comm_.net_latency);
+}
+
 double TimeModel::LeafCrossings(double crossings) const {
   return comm_.leaves > 1 ? crossings * comm_.crossing_latency : 0;
 }
@@ -139,34 +147,28 @@ double TimeModel::RingSimple(Operation operation, double bytes) const {
 }
 
 double TimeModel::RingLow(Operation operation, double bytes, v1::NcclProtocol protocol) const {
-  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(v1::RING);
-  const double local = ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), protocol);
-  const double inter = ProtocolOf(table.net(), protocol);
   // Steps inside a node wait for those that drive the network.
-  const double overhead = comm_.nodes == 1       ? 0
-                          : comm_.cpu == v1::AMD ? version_.net_overhead_amd()
-                                                 : version_.net_overhead();
+  const double overhead =
+      comm_.nodes == 1 ? 0 : kMicro * (comm_.cpu == v1::AMD ? version_.net_overhead_amd() : version_.net_overhead());
   const double steps = Reduces(operation) ? 2 * (n_ - 1) : n_ - 1;
   const double crossings = Crossings(operation);
   const double leaves = crossings / std::max(1.0, nodes_) * static_cast<double>(comm_.leaves);
-  return kMicro * ((steps - crossings) * std::max(local, overhead) + crossings * inter) + LeafCrossings(leaves) +
+  return (steps - crossings) * std::max(TableStep(v1::RING, protocol), overhead) +
+         crossings * TableNetStep(v1::RING, protocol) + LeafCrossings(leaves) +
          std::max(bytes / (kGiga * tuner_.Bandwidth(operation, {v1::RING, protocol})),
                   ChannelSeconds(bytes * RingShare(operation, n_) * Wire(protocol)));
 }
 
 double TimeModel::Tree(double bytes, v1::NcclProtocol protocol) const {
-  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(v1::TREE);
-  const double intra = ProtocolOf(comm_.nvlink ? table.nvlink() : table.pci(), protocol);
   const double depth = static_cast<double>(Log2(comm_.nodes));
-  double latency = 2 * (local_ - 1) * intra;
-  if (comm_.nodes > 1) latency += 2 * depth * ProtocolOf(table.net(), protocol);
+  const double latency = 2 * ((local_ - 1) * TableStep(v1::TREE, protocol) + depth * TableNetStep(v1::TREE, protocol));
   const double hops = 2 * (local_ - 1 + depth);
   const double chunk = std::min(TreeChunk(bytes, protocol), bytes / ring_);
   // The constant is that of Simple and LL128; a multiprocessor moves twice as much for LL's flags.
   const double channel = times_.tree_channel_bandwidth().value() / (protocol == v1::LL ? kLlWire : 1);
   const double bandwidth =
       std::min(kGiga * tuner_.Bandwidth(Operation::kAllReduce, {v1::TREE, protocol}), ring_ * channel);
-  return kMicro * latency + LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves))) + bytes / bandwidth +
+  return latency + LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves))) + bytes / bandwidth +
          hops * chunk * Wire(protocol) / times_.channel_bandwidth().value();
 }
 
@@ -197,8 +199,9 @@ double TimeModel::NvlsOf(Operation operation, double bytes, double chunk, const 
     work *= std::max(1.0, times_.nvls_tree_work().value() * (comm_.nodes == 2 ? 2 : 3));
     network = all * TreeSends(nodes_) / comm_.NodeNetwork().count();
     fill += static_cast<double>(Log2(comm_.nodes));
-    latency += 2 * static_cast<double>(Log2(comm_.nodes)) * times_.nvls_tree_step().value() +
-               LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves)));
+    const double step = std::max(times_.nvls_tree_step().value(), comm_.net_latency);
+    latency +=
+        2 * static_cast<double>(Log2(comm_.nodes)) * step + LeafCrossings(2 * static_cast<double>(Log2(comm_.leaves)));
   } else if (comm_.nodes > 1) {
     network = all / (comm_.NodeNetwork().count() * times_.sharp_share().value());
     latency += NetStep() + LeafCrossings(1);
@@ -245,7 +248,10 @@ double TimeModel::CollNet(Operation operation, double bytes, const Variant& vari
   const double network = bytes / (comm_.NodeNetwork().count() * times_.sharp_share().value());
   const double bandwidth = bytes / (kGiga * tuner_.Bandwidth(Operation::kAllReduce, variant));
   const double channels = ChannelSeconds(bytes * (Reduces(operation) ? 2 : 1));  // up to the switch, and down
-  return kMicro * tuner_.Latency(Operation::kAllReduce, 0, variant) + std::max({network, bandwidth, channels});
+  // The library's table has one step over the network.
+  const double table = kMicro * ProtocolOf(tuner_.LatencyOf(variant.algorithm).net(), variant.protocol);
+  const double wires = comm_.nodes > 1 ? std::max(0.0, comm_.net_latency - table) : 0;
+  return kMicro * tuner_.Latency(Operation::kAllReduce, 0, variant) + wires + std::max({network, bandwidth, channels});
 }
 
 double TimeModel::Pat(Operation operation, double bytes) const {
@@ -257,10 +263,7 @@ double TimeModel::Pat(Operation operation, double bytes) const {
 double TimeModel::MessageLatency(v1::NcclProtocol protocol) const {
   const double leaves = comm_.nodes > 1 ? LeafCrossings(1) : 0;
   if (protocol != v1::LL) return (comm_.nodes > 1 ? NetStep() : NvlinkStep()) + leaves;
-  const v1::NcclAlgorithmLatency& table = tuner_.LatencyOf(v1::RING);
-  const v1::NcclLatency& hop = comm_.nodes > 1 ? table.net() : comm_.nvlink ? table.nvlink() : table.pci();
-  const double wires = comm_.nodes > 1 ? comm_.net_latency : comm_.nvlink_latency;
-  return std::max(kMicro * ProtocolOf(hop, protocol), wires) + leaves;
+  return (comm_.nodes > 1 ? TableNetStep(v1::RING, protocol) : TableStep(v1::RING, protocol)) + leaves;
 }
 
 double TimeModel::Messages(Operation operation, double data, v1::NcclProtocol protocol) const {

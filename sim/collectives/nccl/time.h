@@ -117,6 +117,9 @@ class TimeModel {
   // Seconds per step, no shorter than the wires; and what so many crossings between leaves add.
   double NvlinkStep() const;
   double NetStep() const;
+  // The library's tables have the rest: a hop inside a node, and one across the network.
+  double TableStep(v1::NcclAlgorithm algorithm, v1::NcclProtocol protocol) const;
+  double TableNetStep(v1::NcclAlgorithm algorithm, v1::NcclProtocol protocol) const;
   double LeafCrossings(double crossings) const;
 
   const Communicator comm_;

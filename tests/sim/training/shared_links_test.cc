@@ -101,6 +101,24 @@ TEST(SharedLinksTest, FoldedReportsTheLinksOfUnfolded) {
   }
 }
 
+// What kinds of transfers put on a link is what it carried, also of those that are under way when the replay ends.
+TEST(SharedLinksTest, KindsAddUp) {
+  for (const std::string zero : {"0", "1", "2"}) {
+    for (const std::string fold : {"ON", "OFF"}) {
+      SCOPED_TRACE(absl::StrCat("ZeRO-", zero, ", folding ", fold));
+      const Result result =
+          Report(Flow({"parallelism.tp=2", "parallelism.pp=2", "parallelism.dp=4", "parallelism.zero_stage=" + zero,
+                       "training.global_batch=16", "cluster.nodes=2", "simulation.fold=" + fold}));
+      ASSERT_FALSE(result.links->links.empty());
+      for (const LinkReport& link : result.links->links) {
+        double sum = 0;
+        for (const LinkUser& user : link.users) sum += user.bytes;
+        EXPECT_NEAR(sum, link.bytes, 1e-12 * link.bytes) << link.from << " to " << link.to;
+      }
+    }
+  }
+}
+
 TEST(SharedLinksTest, FoldedIsUnfolded) {
   int folded_runs = 0;
   for (const std::string tp : {"1", "2", "8"}) {

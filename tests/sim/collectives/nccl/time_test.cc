@@ -190,6 +190,30 @@ TEST(Time, EveryProtocolNeedsChannels) {
   EXPECT_NEAR(progress(node, Operation::kAllReduce, {v1::RING, v1::LL128}, 24), 1.75 * kGiB / 331.2e9, 1e-9);
 }
 
+// Whatever crosses the network takes the wires' time at least once: here 10 ms.
+TEST(Time, LongWiresCountInEveryAlgorithm) {
+  constexpr double kWires = 10e-3;
+  for (const Case& at : {Case{"dgx-h100-ndr", 32, 4}, {"dgx-h100-ndr", 4, 4}}) {
+    Communicator comm = On(at.cluster, at.ranks, at.nodes);
+    comm.net_latency = kWires;
+    for (const bool sharp : {false, true}) {
+      const Channels channels = SearchChannels(comm, Tables("2.27"), {});
+      const Tuner tuner(comm, channels, Tables("2.27"), sharp);
+      const TimeModel time(comm, channels, Tables("2.27"), TimesOf(comm), tuner);
+      for (const Operation operation : kOperations) {
+        for (const Variant& variant : tuner.Candidates(operation)) {
+          EXPECT_GE(time.Of(operation, 8, variant).seconds(), kWires)
+              << OperationName(operation) << " " << AlgorithmName(variant.algorithm) << " "
+              << ProtocolName(variant.protocol);
+        }
+      }
+      // Two trees of four nodes are two hops deep: up and down 40 ms. A ring crosses 8 times.
+      EXPECT_NEAR(time.Of(Operation::kAllReduce, 8, {v1::TREE, v1::LL}).fixed, 40e-3, 0.2e-3);
+      EXPECT_NEAR(time.Of(Operation::kAllReduce, 8, {v1::RING, v1::LL}).fixed, at.ranks == 4 ? 60e-3 : 80e-3, 0.2e-3);
+    }
+  }
+}
+
 // A ring leaves a leaf once: 1 GiB over the uplinks of 32 nodes of 8 NICs, a thousandth of 47.5 GB/s each, is 88.3 ms.
 // The first chunk passes hundreds of hops inside the leaf meanwhile, each faster than that.
 TEST(Time, BroadcastAcrossNarrowUplinks) {
