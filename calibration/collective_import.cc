@@ -1,10 +1,12 @@
 #include "calibration/collective_import.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/format.h"
 #include "base/status_macros.h"
@@ -44,6 +46,19 @@ Json ErrorJson(const ErrorSummary& error) {
   json["p90_abs_error"] = error.p90;
   json["bias"] = error.bias;
   return json;
+}
+
+// The two bandwidths say which operation it was, and among how many.
+absl::Status CheckBandwidths(const NcclTestsLog& log, std::string_view name, nccl::Operation operation) {
+  constexpr double kRounding = 0.01;  // GB/s: digits that are printed
+  const double factor = nccl::BusFactor(operation, log.ranks);
+  for (const NcclTestsRow& row : log.rows) {
+    if (std::fabs(row.busbw - factor * row.algbw) <= kRounding * (1 + factor) + 1e-3 * row.busbw) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: line %d: busbw is %.3f of algbw; allowed: %.3f, as of %s among %d ranks", std::string(name), row.line,
+        row.busbw / row.algbw, factor, nccl::OperationName(operation), log.ranks));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -100,6 +115,7 @@ absl::StatusOr<CollectiveImport> ImportNcclTests(const NcclTestsLog& log, std::s
   if (log.operation.has_value() && *log.operation != row.operation) {
     return differs("--collective", nccl::OperationName(*log.operation), given.operation);
   }
+  ABSL_RETURN_IF_ERROR(CheckBandwidths(log, name, row.operation));
   if (!log.version.empty() && !given.version.empty() && log.version != given.version) {
     return differs("--nccl-version", log.version, given.version);
   }

@@ -162,6 +162,7 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
   ABSL_ASSIGN_OR_RETURN(const double time, PositiveNumber(table, row, "time_us", 1e-3, kLongest));
   measured.seconds = time * kMicro;
   ABSL_ASSIGN_OR_RETURN(measured.ranks, PositiveInteger(table, row, "gpus", kMostRanks));
+  if (measured.ranks == 1) return absl::UnimplementedError("one GPU, which communicates with none");
   ABSL_ASSIGN_OR_RETURN(std::int64_t nodes, PositiveInteger(table, row, "nodes", kMostRanks));
   const v1::CollectiveSystem* const system = SystemOf(measured.hardware, cell("network"));
   if (system == nullptr) {
@@ -211,7 +212,7 @@ absl::StatusOr<MeasuredCollective> CollectiveRecord::Read(const CsvTable& table,
     measured.host_seconds = record_.python_overhead();
     measured.assumptions.push_back(absl::StrCat("host overhead = ", record_.python_overhead() / kMicro, " us"));
   } else if (nodes == 1 && (harness.empty() || harness == "nccl-tests")) {
-    measured.issue_seconds = record_.issue_per_gpu() * static_cast<double>(measured.ranks);
+    measured.issue_seconds = record_.issue_per_gpu() * static_cast<double>(measured.ranks * groups);
     measured.assumptions.push_back("one process issues for all GPUs of the node");
   }
   return measured;

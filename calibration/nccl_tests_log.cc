@@ -153,6 +153,10 @@ class Reader {
     const std::string_view rank = Behind(line, "Rank ");
     if (!rank.empty() && line.find(" Pid ") != std::string_view::npos) {
       const auto found = Parse<std::int32_t>(Text(rank));
+      const auto group = Parse<std::int64_t>(Text(Behind(line, " Group ")));
+      if (group.value_or(0) != 0 && error_.empty()) {
+        error_ = absl::StrCat("line ", number, ": a rank of group ", *group, "; allowed: one group of all ranks");
+      }
       if (found.has_value() && *found >= 0) Rank(*found, std::string(Behind(line, " on ")), number);
     }
   }
@@ -178,6 +182,8 @@ class Reader {
       std::string problem = Group(words, first + (in_place ? kGroup : 0), row.bytes, &seconds);
       if (!problem.empty()) return absl::StrCat(in_place ? "in-place " : "", problem);
     }
+    row.algbw = *Parse<double>(words[first + 1]);
+    row.busbw = *Parse<double>(words[first + 2]);
     const auto [known, added] = lines_.try_emplace(row.bytes, log_.rows.size());
     if (!added) {
       const NcclTestsRow& before = log_.rows[known->second];

@@ -29,6 +29,8 @@ struct NcclTestsRow {
   std::int64_t bytes = 0;
   double out_of_place = 0;  // seconds
   double in_place = 0;
+  double algbw = 0;  // GB/s, as printed, out of place
+  double busbw = 0;
 };
 
 struct NcclTestsLog {
@@ -48,7 +50,7 @@ struct NcclTestsLog {
 std::string GradeOf(const NcclTestsLog& log);
 
 // INVALID_ARGUMENT where no row is left, with the first problem, if any, where the log is of several programs or
-// versions of the library, and where the list of its ranks has gaps.
+// versions of the library or several groups at once, and where the list of its ranks has gaps.
 absl::StatusOr<NcclTestsLog> ParseNcclTestsLog(std::string_view text, std::string_view name);
 
 }  // namespace orrery::calibration

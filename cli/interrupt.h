@@ -4,8 +4,8 @@
 
 namespace orrery::cli {
 
-// From now on the first SIGINT or SIGTERM is only noted, with what follows within half a second: `timeout` and a scheduler
-// send theirs to a process and to its group. A later one ends the process as usual.
+// From now on the first SIGINT or SIGTERM is only noted, with what follows within half a second: `timeout` and a
+// scheduler send theirs to a process and to its group. A later one ends the process as usual.
 void CatchInterrupts();
 
 // The signal that came, or 0.

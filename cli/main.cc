@@ -365,7 +365,8 @@ void AddCollective(CLI::App* app, CollectiveArguments* collective, int* code) {
   command->add_flag("--sharp", collective->sharp, "Switches reduce (NCCL_COLLNET_ENABLE)");
   command
       ->add_option("--network", collective->network,
-                   "analytic: alone; flow: on the links of the cluster, which groups share; default: analytic")
+                   "analytic: by formulas, as if the GPUs left over ran such groups, too; flow: alone, or with "
+                   "--concurrent-groups, on the links of the cluster; default: analytic")
       ->check(CLI::IsMember({"analytic", "flow"}));
   number("--concurrent-groups", &collective->groups, 65536, "Groups at once, side by side (flow); default: 1");
   number("--node-stride", &collective->node_stride, kMany, "A group is on every so-manieth node (flow); default: 1");

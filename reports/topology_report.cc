@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -151,8 +152,16 @@ std::size_t CountAlike(const Topology& topology, std::span<const topology::LinkS
   return static_cast<std::size_t>(std::find_if_not(shares.begin(), shares.end(), alike) - shares.begin());
 }
 
-std::string FromTo(const Topology& topology, topology::DeviceId first, topology::DeviceId last) {
-  return first == last ? topology.NameOf(first) : absl::StrCat(topology.NameOf(first), " to ", topology.NameOf(last));
+// Devices in the order of their links, each of which may have several: "spine0 to spine31" where they are all of these.
+std::string NamesOf(const Topology& topology, std::vector<topology::DeviceId> devices) {
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  const std::string first = topology.NameOf(devices.front()), last = topology.NameOf(devices.back());
+  if (devices.size() == 1) return first;
+  if (devices.size() == 2) return absl::StrCat(first, ", ", last);
+  const std::string range = absl::StrCat(first, " to ", last);
+  const auto in_range = static_cast<std::size_t>(devices.back() - devices.front()) + 1;
+  return devices.size() == in_range ? range : absl::StrCat(devices.size(), " of ", range);
 }
 
 }  // namespace
@@ -237,11 +246,15 @@ std::string RouteText(const topology::Routes& routes, const RouteQuestion& quest
                    {"bytes each", Align::kRight}});
   for (std::span<const topology::LinkShare> left = route.shares; !left.empty();) {
     const std::size_t alike = CountAlike(topology, left);
-    const Link first = topology.link(left.front().link), last = topology.link(left[alike - 1].link);
-    table.AddRow({FromTo(topology, first.from, last.from), FromTo(topology, first.to, last.to),
-                  topology::NameOf(first.kind), FormatCount(static_cast<std::int64_t>(alike)),
-                  absl::StrCat(first.cables), Rate(first.capacity), FormatSeconds(SecondsFromTime(first.latency)),
-                  Share(route, left.front())});
+    const Link first = topology.link(left.front().link);
+    std::vector<topology::DeviceId> from, to;
+    for (const topology::LinkShare& share : left.first(alike)) {
+      from.push_back(topology.link(share.link).from);
+      to.push_back(topology.link(share.link).to);
+    }
+    table.AddRow({NamesOf(topology, std::move(from)), NamesOf(topology, std::move(to)), topology::NameOf(first.kind),
+                  FormatCount(static_cast<std::int64_t>(alike)), absl::StrCat(first.cables), Rate(first.capacity),
+                  FormatSeconds(SecondsFromTime(first.latency)), Share(route, left.front())});
     left = left.subspan(alike);
   }
   absl::StrAppend(&text, table.Render(), "\n", "links      ", route.links, " one after another, ", route.network_links,

@@ -33,15 +33,16 @@ absl::Status TooLong(const Activity& activity) {
 
 absl::StatusOr<LinkId> FlowNetwork::AddLink(BytesPerSecondInteger capacity) {
   ABSL_RETURN_IF_ERROR(CheckCapacity(capacity));
-  links_.emplace_back().capacity = Rate(capacity.count() * kRatePerUnit);
+  Link& link = links_.emplace_back();
+  link.capacity = Rate(capacity.count() * kRatePerUnit);
+  link.spare = link.capacity.count();
   traffic_.emplace_back();
   reported_.emplace_back().capacity_since = now_;
-  hop_of_link_.push_back(0);
   return static_cast<LinkId>(links_.size()) - 1;
 }
 
 absl::Status FlowNetwork::CheckLink(LinkId link) const {
-  if (link >= 0 && Index(link) < links_.size()) return absl::OkStatus();
+  if (HasLink(link)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("unknown link ", link, ": there are ", links_.size()));
 }
 
@@ -50,7 +51,8 @@ absl::Status FlowNetwork::DescribeLoads(const Activity& activity) {
     return absl::InvalidArgumentError(absl::StrCat("activity of key ", activity.key, ": ", activity.of_one.size(),
                                                    " loads of one for ", activity.loads.size(), " loads"));
   for (const LinkLoad& load : activity.loads) {
-    ABSL_RETURN_IF_ERROR(CheckLink(load.link));
+    if (!HasLink(load.link)) return CheckLink(load.link);
+    FetchBytes(&links_[Index(load.link)], sizeof(Link));
     if (load.bytes_per_unit < 1) return TooSmall(activity, "bytes per unit", load.bytes_per_unit, 1);
   }
   for (const std::int64_t of_one : activity.of_one) {
@@ -58,23 +60,25 @@ absl::Status FlowNetwork::DescribeLoads(const Activity& activity) {
   }
   std::vector<Hop>& hops = described_hops_;
   hops.clear();
+  // More than the capacity would be refused anyway; so sums cannot overflow.
+  constexpr std::int64_t kTooMuch = kMaxRate.count() + 1;
   for (const LinkLoad& load : activity.loads) {
-    std::int32_t& index = hop_of_link_[Index(load.link)];
-    if (index == 0) {
-      hops.push_back({load.link, 0, kNone, kNone, 0});
+    std::int32_t& index = links_[Index(load.link)].described;
+    if (index == kNone) {
       index = static_cast<std::int32_t>(hops.size());
+      hops.push_back({load.link, 0, kNone, kNone, std::min(load.bytes_per_unit, kTooMuch), false});
+    } else {
+      Hop& hop = hops[Index(index)];
+      hop.load += std::min(load.bytes_per_unit, kTooMuch - hop.load);
     }
-    // More than the capacity would be refused anyway; so the sum cannot overflow.
-    Hop& hop = hops[Index(index - 1)];
-    hop.load += std::min(load.bytes_per_unit, kMaxRate.count() + 1 - hop.load);
   }
   described_.is_several = !activity.of_one.empty();
   described_of_one_.assign(described_.is_several ? hops.size() : 0, 0);
   for (std::size_t i = 0; i < activity.of_one.size(); ++i) {
-    std::int64_t& sum = described_of_one_[Index(hop_of_link_[Index(activity.loads[i].link)] - 1)];
-    sum += std::min(activity.of_one[i], kMaxRate.count() + 1 - sum);
+    std::int64_t& sum = described_of_one_[Index(links_[Index(activity.loads[i].link)].described)];
+    sum += std::min(activity.of_one[i], kTooMuch - sum);
   }
-  for (const Hop& hop : hops) hop_of_link_[Index(hop.link)] = 0;
+  for (const Hop& hop : hops) LinkOf(hop).described = kNone;
   return absl::OkStatus();
 }
 
@@ -92,24 +96,25 @@ absl::Status FlowNetwork::Describe(const Activity& activity) {
     return absl::InvalidArgumentError(
         absl::StrCat("activity of key ", activity.key, ": no link, cap or duration limits it"));
 
-  Slot& slot = described_;
-  slot.limit = std::min(kMaxRate, Rate(cap));
+  Description& described = described_;
+  described.limit = std::min(kMaxRate, Rate(cap));
   if (activity.min_duration > Time()) {
     // Rounded up: the minimal duration itself sees to it that the activity is not too fast.
     const Int128 rate = CeilOfRatio(activity.work.count(), activity.min_duration.count());
-    if (rate < slot.limit.count()) slot.limit = Rate(std::max(std::int64_t{1}, static_cast<std::int64_t>(rate)));
+    if (rate < described.limit.count())
+      described.limit = Rate(std::max(std::int64_t{1}, static_cast<std::int64_t>(rate)));
   }
-  slot.alone = AloneRate(slot.limit, described_hops_, described_of_one_);
-  if (slot.alone < Rate(1))
+  described.alone = AloneRate(described.limit, described_hops_, described_of_one_);
+  if (described.alone < Rate(1))
     return absl::InvalidArgumentError(
         absl::StrCat("activity of key ", activity.key, ": bytes per unit above a link's capacity"));
-  if (activity.work >= WorkAt(slot.alone, kNever)) return TooLong(activity);
-  slot.weight = activity.weight;
-  slot.count = activity.count;
-  slot.alike = activity.alike;
-  slot.work = slot.left = activity.work;
-  slot.min_duration = activity.min_duration;
-  slot.key = activity.key;
+  if (activity.work >= WorkAt(described.alone, kNever)) return TooLong(activity);
+  described.weight = activity.weight;
+  described.count = activity.count;
+  described.alike = activity.alike;
+  described.work = activity.work;
+  described.min_duration = activity.min_duration;
+  described.key = activity.key;
   return absl::OkStatus();
 }
 
@@ -176,16 +181,19 @@ absl::Status FlowNetwork::SetCapacity(LinkId l, Time time, BytesPerSecondInteger
   reported.capacity_since = now_;
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
     const std::int32_t s = hops_[Index(h)].slot;
-    Settle(slots_[Index(s)]);
-    CloseDelays(slots_[Index(s)]);
-    Demand(slots_[Index(s)], -1);
-    slots_[Index(s)].stale = true;
+    Slot& slot = slots_[Index(s)];
+    Settle(slot);
+    CloseDelays(slot);
+    Demand(slot, -1);
+    slot.stale = true;
     changed_slots_.push_back(s);
   }
+  link.spare += (rate - link.capacity).count();
   link.capacity = rate;
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
-    Slot& slot = slots_[Index(hops_[Index(h)].slot)];
-    slot.alone = AloneRate(slot.limit, HopsOf(slot), LoadsOfOne(slot));
+    const std::int32_t s = hops_[Index(h)].slot;
+    Slot& slot = slots_[Index(s)];
+    slot.alone = AloneRate(terms_[Index(s)].limit, HopsOf(slot), LoadsOfOne(slot));
     Demand(slot, 1);
   }
   return absl::OkStatus();
@@ -197,19 +205,39 @@ void FlowNetwork::EndAllOf(Time time) {
   now_ = time;
   ending_.clear();
   while (finishes_.First() == time) finishes_.TakeFirst(ending_);
-  for (const std::int32_t s : ending_) End(s);
+  for (std::size_t i = 0; i < ending_.size(); ++i) {
+    // Memory is asked for what is known by then of those that come next.
+    const std::size_t left = ending_.size() - i;
+    if (left > 3 * kAhead) FetchBytes(&slots_[Index(ending_[i + 3 * kAhead])], sizeof(Slot));
+    if (left > 2 * kAhead) {
+      const Slot& slot = slots_[Index(ending_[i + 2 * kAhead])];
+      FetchBytes(HopsOf(slot).data(), HopsOf(slot).size_bytes());
+      if (slot.bottleneck != kNoLink) FetchBytes(&reported_[Index(slot.bottleneck)], sizeof(Reported));
+    }
+    if (left > kAhead) {
+      for (const Hop& hop : HopsOf(slots_[Index(ending_[i + kAhead])])) {
+        FetchBytes(&LinkOf(hop), sizeof(Link));
+        FetchBytes(&traffic_[Index(hop.link)], sizeof(Traffic));
+      }
+    }
+    End(ending_[i]);
+  }
 }
 
 void FlowNetwork::End(std::int32_t s) {
   Slot& slot = slots_[Index(s)];
   Settle(slot);
-  Completion completion{Handle{s, slot.serial}, slot.key, slot.start, now_, Time(), kNoLink, slot.bypassed};
+  Completion& completion = ended_.emplace_back();
+  completion.activity = {s, slot.serial};
+  completion.key = slot.key;
+  completion.start = slot.start;
+  completion.end = now_;
+  completion.bypassed = slot.bypassed;
   if (options_.attribute_delays) {
     SlowOn(s, kNoLink);
     ChargeForLeaver(s);
   }
-  if (!slot.delays.empty()) ReportDelays(s, completion);
-  ended_.push_back(completion);
+  if (slot.first_delay != kNone) ReportDelays(s, completion);
   Leave(s);
   slot.active = false;
   ++slot.serial;

@@ -150,8 +150,8 @@ class FlowNetwork {
   // Asks memory for what an activity with these loads will look at. Changes nothing; the links must exist.
   void Fetch(std::span<const LinkLoad> loads) const {
     for (const LinkLoad& load : loads) {
-      __builtin_prefetch(&links_[Index(load.link)], 1);
-      __builtin_prefetch(&traffic_[Index(load.link)], 1);
+      FetchBytes(&links_[Index(load.link)], sizeof(Link));
+      FetchBytes(&traffic_[Index(load.link)], sizeof(Traffic));
     }
   }
 
@@ -185,6 +185,9 @@ class FlowNetwork {
 
  private:
   static constexpr std::int32_t kNone = -1;
+  static constexpr std::size_t kCacheLine = 64;
+  // How many activities or links ahead memory is asked for: enough to hide its latency; 3 to 8 are equally fast.
+  static constexpr std::size_t kAhead = 4;
 
   // One activity on one link; those of a link are a list.
   struct Hop {
@@ -193,10 +196,11 @@ class FlowNetwork {
     std::int32_t next = kNone;  // in hops_
     std::int32_t previous = kNone;
     std::int64_t load = 0;
+    bool can_bind = false;  // the link: here, too, because most cannot, and need not be looked at then
   };
   // What starting and solving look at: one cache line.
-  struct alignas(64) Link {
-    Int128 demand = 0;  // sum of count x load x alone rate
+  struct alignas(kCacheLine) Link {
+    Int128 spare = 0;  // capacity - sum of count x load x alone rate; it can bind where that is negative
     Rate capacity;
     std::int64_t unit_demand = 0;  // sum of count x load x weight
     Time busy_since;
@@ -204,7 +208,8 @@ class FlowNetwork {
     std::int32_t local = 0;   // index in filling_, of this visit
     std::uint64_t visit = 0;  // the last in which it was looked at
     bool can_bind = false;
-    bool changed = false;  // in changed_links_
+    bool changed = false;            // in changed_links_
+    std::int32_t described = kNone;  // in described_hops_, while there
   };
   // Of the activities that ended.
   struct Traffic {
@@ -219,43 +224,61 @@ class FlowNetwork {
     std::uint64_t taken_by = 0;
     Time taken;
   };
-  struct Reported {
+  struct alignas(kCacheLine) Reported {
+    Work could_carry;  // before `capacity_since`
     Time capacity_since;
-    Work could_carry;  // before that
     Time delay;
     // The greatest, and who took most of it.
     Victim most;
   };
   struct Delay {
-    LinkId link = 0;
     Work lost;  // (alone rate - rate) x time since the alone rate changed
     Time time;  // before that
+    LinkId link = 0;
+    std::int32_t next = kNone;  // in delays_
   };
-  struct Slot {
+  // What is asked of an activity, beside its hops.
+  struct Description {
+    Work work;
+    Time min_duration;
+    Rate limit;  // what caps it beside its links
+    Rate alone;
+    std::int64_t weight = 1;
+    std::int64_t count = 1;
+    std::int64_t alike = 1;
+    std::uint64_t key = 0;
+    bool is_several = false;  // has loads of one
+  };
+  struct alignas(kCacheLine) Slot {
+    // What solving looks at: one cache line.
     std::int32_t first_hop = 0;  // in hops_
     std::int32_t num_hops = 0;
-    std::int32_t room = 0;     // hops reserved
-    std::int32_t binding = 0;  // hops whose link can bind
-    std::uint32_t serial = 0;
-    std::uint64_t visit = 0;
+    std::int32_t binding = 0;  // those whose link can bind
     LinkId bottleneck = kNoLink;
+    std::uint64_t visit = 0;
+    Rate alone;
+    Rate rate;
+    std::int64_t weight = 1;
+    std::int64_t count = 1;
     bool active = false;
     bool bypassed = true;
     bool is_several = false;  // has loads of one
     bool stale = true;        // has no rate, or one for another alone rate
-    Rate alone;
-    Rate rate;
+    std::uint32_t serial = 0;
+    // What booking progress and ending look at: another.
     Work left;   // at `since`
     Time since;  // when progress was booked
     Time start;
-    Time min_duration;
-    std::int64_t weight = 1;
-    std::int64_t count = 1;
-    std::int64_t alike = 1;
     Work work;
     std::uint64_t key = 0;
+    std::int32_t first_delay = kNone;  // in delays_
+    std::int32_t room = 0;             // hops reserved
+  };
+  // What is seldom looked at.
+  struct SlotTerms {
+    Time min_duration;
     Rate limit;  // what caps it beside its links
-    std::vector<Delay> delays;
+    std::int64_t alike = 1;
   };
   // Bytes that activities of a key put on a link while another was slowed there. While that lasts, without what those
   // in progress had put there when it began.
@@ -270,6 +293,11 @@ class FlowNetwork {
   };
 
   static std::size_t Index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  // Asks memory for what is looked at soon. Inlined, or g++ 12 finds that calling it has no effect and drops the call.
+  [[gnu::always_inline]] static void FetchBytes(const void* at, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(static_cast<const char*>(at) + i, 1);
+  }
+  bool HasLink(LinkId link) const { return link >= 0 && Index(link) < links_.size(); }
   Link& LinkOf(const Hop& hop) { return links_[Index(hop.link)]; }
   std::span<Hop> HopsOf(const Slot& slot) { return {hops_.data() + slot.first_hop, Index(slot.num_hops)}; }
   // Loads of one, by hop; empty: all of it is.
@@ -312,7 +340,9 @@ class FlowNetwork {
   void End(std::int32_t s);
 
   // Reports.
-  static void CloseDelays(Slot& slot);
+  void CloseDelays(const Slot& slot);
+  void DropDelays(Slot& slot);
+  Delay& DelayOn(Slot& slot, LinkId l);
   void ReportDelays(std::int32_t s, Completion& completion);
   Work DoneOf(const Slot& slot) const;
   LinkUse Use(LinkId l) const;
@@ -330,6 +360,9 @@ class FlowNetwork {
   std::vector<Traffic> traffic_;    // by link
   std::vector<Reported> reported_;  // by link
   std::vector<Slot> slots_;
+  std::vector<SlotTerms> terms_;  // by slot
+  std::vector<Delay> delays_;
+  std::int32_t free_delay_ = kNone;  // in delays_
   std::vector<Hop> hops_;
   std::vector<std::int64_t> loads_of_one_;  // by hop, of activities that are several
   std::vector<Charges> charges_;            // by slot; empty unless delays are attributed
@@ -352,6 +385,7 @@ class FlowNetwork {
   struct Outsider {
     std::int32_t slot = 0;
     LinkId link = 0;
+    std::int64_t level = 0;
   };
   std::uint64_t visit_ = 0;  // its number
   std::vector<LinkId> problem_links_;
@@ -361,10 +395,9 @@ class FlowNetwork {
   // Scratch.
   std::vector<std::int32_t> ending_;
   ProgressiveFilling filling_;
-  Slot described_;
+  Description described_;
   std::vector<Hop> described_hops_;
   std::vector<std::int64_t> described_of_one_;
-  std::vector<std::int32_t> hop_of_link_;  // [link], of described_: 1 + index, 0 where it has none
 };
 
 }  // namespace orrery::network

@@ -22,23 +22,27 @@ std::int32_t FlowNetwork::TakeSlot() {
   if (free_slots_.empty()) {
     free_slots_.push_back(static_cast<std::int32_t>(slots_.size()));
     slots_.emplace_back();
+    terms_.emplace_back();
   }
   const std::int32_t s = free_slots_.back();
   free_slots_.pop_back();
+  if (!free_slots_.empty()) FetchBytes(&slots_[Index(free_slots_.back())], sizeof(Slot));
   Slot& slot = slots_[Index(s)];
-  described_.serial = slot.serial;
-  described_.first_hop = slot.first_hop;
-  described_.room = slot.room;
-  described_.num_hops = static_cast<std::int32_t>(described_hops_.size());
-  std::swap(slot, described_);  // which takes over the memory of the old delays
-  slot.delays.clear();
+  slot.num_hops = static_cast<std::int32_t>(described_hops_.size());
+  slot.binding = 0;
+  slot.bottleneck = kNoLink;
+  slot.alone = described_.alone;
+  slot.rate = Rate();
+  slot.weight = described_.weight;
+  slot.count = described_.count;
   slot.active = true;
   slot.bypassed = true;
+  slot.is_several = described_.is_several;
   slot.stale = true;
+  slot.left = slot.work = described_.work;
   slot.start = slot.since = now_;
-  slot.rate = Rate();
-  slot.bottleneck = kNoLink;
-  slot.binding = 0;
+  slot.key = described_.key;
+  terms_[Index(s)] = {described_.min_duration, described_.limit, described_.alike};
   if (slot.num_hops > slot.room) {
     // The old room is given up; doubling bounds what is lost that way.
     slot.room = std::max(slot.num_hops, 2 * slot.room);
@@ -67,6 +71,7 @@ void FlowNetwork::Join(std::int32_t s) {
     else
       hops_[Index(link.first_hop)].previous = h;
     link.first_hop = h;
+    hop.can_bind = link.can_bind;
     if (link.can_bind) ++slot.binding;
   }
   if (slot.is_several) {
@@ -85,19 +90,22 @@ void FlowNetwork::Leave(std::int32_t s) {
     (hop.previous == kNone ? link.first_hop : hops_[Index(hop.previous)].next) = hop.next;
     if (hop.next != kNone) hops_[Index(hop.next)].previous = hop.previous;
     if (link.first_hop == kNone) traffic.busy += now_ - link.busy_since;
-    traffic.bytes += slot.work * (Int128{slot.count} * hop.load);
+    const std::int64_t load = slot.count * hop.load;
+    traffic.bytes += slot.work * load;
     traffic.activities += slot.count;
   }
 }
 
 // Adds (sign 1) or takes away (-1) what the activity asks of its links.
 void FlowNetwork::Demand(const Slot& slot, int sign) {
+  const std::int64_t count = sign * slot.count;
+  const std::int64_t weight = count * slot.weight;
   for (const Hop& hop : HopsOf(slot)) {
     Link& link = LinkOf(hop);
-    const std::int64_t load = sign * slot.count * hop.load;
-    link.demand += Int128{load} * slot.alone.count();
-    link.unit_demand += load * slot.weight;
-    const bool can_bind = link.demand > link.capacity.count();
+    const std::int64_t load = count * hop.load;
+    link.spare -= Int128{load} * slot.alone.count();
+    link.unit_demand += weight * hop.load;
+    const bool can_bind = link.spare < 0;
     if (can_bind || link.can_bind) MarkChanged(hop.link);
     if (can_bind != link.can_bind) Flip(hop.link);
   }
@@ -106,8 +114,10 @@ void FlowNetwork::Demand(const Slot& slot, int sign) {
 void FlowNetwork::Flip(LinkId l) {
   Link& link = links_[Index(l)];
   link.can_bind = !link.can_bind;
-  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next)
+  for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+    hops_[Index(h)].can_bind = link.can_bind;
     slots_[Index(hops_[Index(h)].slot)].binding += link.can_bind ? 1 : -1;
+  }
 }
 
 void FlowNetwork::MarkChanged(LinkId l) {
@@ -132,16 +142,22 @@ void FlowNetwork::MarkChanged(LinkId l) {
 void FlowNetwork::Refresh() {
   if (changed_links_.empty() && changed_slots_.empty()) return;
   const std::uint64_t first_visit = visit_ + 1;
-  for (const LinkId l : changed_links_) links_[Index(l)].changed = false;
   if (!options_.incremental) {
     BeginProblem();
     for (std::size_t s = 0; s < slots_.size(); ++s)
       if (slots_[s].active) Open(static_cast<std::int32_t>(s));
     SolveProblem();
   }
-  for (const std::int32_t s : changed_slots_) ResolveSlot(s);
-  for (const LinkId l : changed_links_)
-    if (links_[Index(l)].visit < first_visit) ResolveLink(l);
+  for (std::size_t i = 0; i < changed_slots_.size(); ++i) {
+    if (i + kAhead < changed_slots_.size()) FetchBytes(&slots_[Index(changed_slots_[i + kAhead])], sizeof(Slot));
+    ResolveSlot(changed_slots_[i]);
+  }
+  for (std::size_t i = 0; i < changed_links_.size(); ++i) {
+    if (i + kAhead < changed_links_.size()) FetchBytes(&links_[Index(changed_links_[i + kAhead])], sizeof(Link));
+    Link& link = links_[Index(changed_links_[i])];
+    link.changed = false;
+    if (link.visit < first_visit) ResolveLink(changed_links_[i]);
+  }
   changed_links_.clear();
   changed_slots_.clear();
 }
@@ -159,21 +175,18 @@ void FlowNetwork::ResolveSlot(std::int32_t s) {
   SolveProblem();
 }
 
+// Only ends of activities changed the link since it was last looked at: what it does not hold back stays.
 void FlowNetwork::ResolveLink(LinkId l) {
   BeginProblem();
-  if (links_[Index(l)].can_bind) {
-    Touch(l);
-  } else {
-    for (std::int32_t h = links_[Index(l)].first_hop; h != kNone; h = hops_[Index(h)].next) {
-      const std::int32_t s = hops_[Index(h)].slot;
-      if (slots_[Index(s)].bottleneck != l) continue;
-      if (slots_[Index(s)].binding == 0)
-        SetRate(s, slots_[Index(s)].alone, kNoLink);
-      else
-        Open(s);
-    }
+  for (std::int32_t h = links_[Index(l)].first_hop; h != kNone; h = hops_[Index(h)].next) {
+    const std::int32_t s = hops_[Index(h)].slot;
+    if (slots_[Index(s)].bottleneck != l) continue;
+    if (slots_[Index(s)].binding == 0)
+      SetRate(s, slots_[Index(s)].alone, kNoLink);
+    else
+      Open(s);
   }
-  if (!problem_links_.empty() || !problem_slots_.empty()) SolveProblem();
+  if (!problem_slots_.empty()) SolveProblem();
 }
 
 void FlowNetwork::BeginProblem() {
@@ -188,6 +201,7 @@ void FlowNetwork::Open(std::int32_t s) {
   problem_slots_.push_back(s);
 }
 
+// Opens what the link holds back, too: it moves when anything else on the link does.
 void FlowNetwork::Touch(LinkId l) {
   Link& link = links_[Index(l)];
   link.visit = visit_;
@@ -195,7 +209,7 @@ void FlowNetwork::Touch(LinkId l) {
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
     Slot& user = slots_[Index(hops_[Index(h)].slot)];
     user.bypassed = false;
-    if (user.stale) Open(hops_[Index(h)].slot);
+    if (user.stale || user.bottleneck == l) Open(hops_[Index(h)].slot);
   }
 }
 
@@ -207,14 +221,8 @@ void FlowNetwork::SolveProblem() {
   int round = 0;
   do {
     for (; reached < problem_slots_.size(); ++reached) {
-      const Slot& slot = slots_[Index(problem_slots_[reached])];
-      std::int32_t binding = slot.binding;
-      for (const Hop& hop : HopsOf(slot)) {
-        if (binding == 0) break;
-        if (!LinkOf(hop).can_bind) continue;
-        --binding;
-        if (LinkOf(hop).visit != visit_) Touch(hop.link);
-      }
+      for (const Hop& hop : HopsOf(slots_[Index(problem_slots_[reached])]))
+        if (hop.can_bind && LinkOf(hop).visit != visit_) Touch(hop.link);
     }
     FillProblem();
     filling_.Solve();
@@ -227,44 +235,40 @@ void FlowNetwork::SolveProblem() {
   }
 }
 
-// Variables: the open activities, then the outsiders, one for each link.
+// Variables: the open activities. Outsiders are local to each link.
 void FlowNetwork::FillProblem() {
   filling_.Clear();
   outsiders_.clear();
-  for (const LinkId l : problem_links_) links_[Index(l)].local = filling_.AddLink(l, links_[Index(l)].capacity.count());
+  for (const LinkId l : problem_links_) {
+    Link& link = links_[Index(l)];
+    link.local = filling_.AddLink(l, link.capacity.count());
+    for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
+      const Hop& hop = hops_[Index(h)];
+      const Slot& slot = slots_[Index(hop.slot)];
+      if (slot.visit == visit_) continue;
+      const std::int64_t level = ProgressiveFilling::LevelOf(slot.rate.count(), slot.weight);
+      const std::int64_t load = hop.load * slot.count;
+      filling_.AddLocal(level, load * slot.rate.count(), load * slot.weight);
+      outsiders_.push_back({hop.slot, l, level});
+    }
+  }
   for (const std::int32_t s : problem_slots_) {
     const Slot& slot = slots_[Index(s)];
     filling_.AddVariable(slot.alone.count(), slot.weight, slot.count);
-    std::int32_t binding = slot.binding;
-    for (const Hop& hop : HopsOf(slot)) {
-      if (binding == 0) break;
-      if (!LinkOf(hop).can_bind) continue;
-      --binding;
-      filling_.AddLoad(LinkOf(hop).local, hop.load);
-    }
-  }
-  for (const LinkId l : problem_links_) {
-    for (std::int32_t h = links_[Index(l)].first_hop; h != kNone; h = hops_[Index(h)].next) {
-      const Slot& slot = slots_[Index(hops_[Index(h)].slot)];
-      if (slot.visit == visit_) continue;
-      filling_.AddVariable(slot.rate.count(), slot.weight, slot.count);
-      filling_.AddLoad(links_[Index(l)].local, hops_[Index(h)].load);
-      outsiders_.push_back({hops_[Index(h)].slot, l});
-    }
+    for (const Hop& hop : HopsOf(slot))
+      if (hop.can_bind) filling_.AddLoad(LinkOf(hop).local, hop.load);
   }
 }
 
 // Opens the outsiders that could not stay as they are (or all); whether there were any.
 bool FlowNetwork::OpenTheMoved(bool all) {
   const std::size_t open = problem_slots_.size();
-  for (std::size_t i = 0; i < outsiders_.size(); ++i) {
-    const auto [s, l] = outsiders_[i];
-    const Slot& slot = slots_[Index(s)];
-    const std::int64_t level = (slot.rate.count() - 1) / slot.weight + 1;
+  for (const auto [s, l, level] : outsiders_) {
+    const LinkId bottleneck = slots_[Index(s)].bottleneck;
     const std::int64_t closed_at = filling_.ClosedAt(links_[Index(l)].local);
-    const bool falls = filling_.Rate(static_cast<std::int32_t>(open + i)) < slot.rate.count();
-    const bool may_rise = slot.bottleneck == l && closed_at != level;
-    const bool changes_bottleneck = l < slot.bottleneck && closed_at == level;
+    const bool falls = closed_at != 0 && closed_at < level;
+    const bool may_rise = bottleneck == l && closed_at != level;
+    const bool changes_bottleneck = l < bottleneck && closed_at == level;
     if (all || falls || may_rise || changes_bottleneck) Open(s);
   }
   return problem_slots_.size() > open;
@@ -277,10 +281,7 @@ void FlowNetwork::Settle(Slot& slot) {
   slot.since = now_;
   slot.left = std::max(Work(), slot.left - WorkAt(slot.rate, elapsed));
   if (slot.rate >= slot.alone) return;
-  auto delay = std::find_if(slot.delays.begin(), slot.delays.end(),
-                            [&slot](const Delay& d) { return d.link == slot.bottleneck; });
-  if (delay == slot.delays.end()) delay = slot.delays.insert(delay, {slot.bottleneck, Work(), Time()});
-  delay->lost += WorkAt(slot.alone - slot.rate, elapsed);
+  DelayOn(slot, slot.bottleneck).lost += WorkAt(slot.alone - slot.rate, elapsed);
 }
 
 void FlowNetwork::SetRate(std::int32_t s, Rate rate, LinkId bottleneck) {
@@ -290,7 +291,7 @@ void FlowNetwork::SetRate(std::int32_t s, Rate rate, LinkId bottleneck) {
   Settle(slot);
   slot.rate = rate;
   slot.bottleneck = bottleneck;
-  finishes_.Set(s, std::max(slot.start + slot.min_duration, EndOf(now_, slot.left, rate)));
+  finishes_.Set(s, std::max(slot.start + terms_[Index(s)].min_duration, EndOf(now_, slot.left, rate)));
 }
 
 }  // namespace orrery::network

@@ -27,9 +27,36 @@ std::vector<Progress> FlowNetwork::UnderWay() {
   return all;
 }
 
+// The delay of the activity on the link, from now on among its delays.
+FlowNetwork::Delay& FlowNetwork::DelayOn(Slot& slot, LinkId l) {
+  for (std::int32_t d = slot.first_delay; d != kNone; d = delays_[Index(d)].next)
+    if (delays_[Index(d)].link == l) return delays_[Index(d)];
+  if (free_delay_ == kNone) {
+    free_delay_ = static_cast<std::int32_t>(delays_.size());
+    delays_.emplace_back();
+  }
+  Delay& delay = delays_[Index(free_delay_)];
+  const std::int32_t next_free = delay.next;
+  delay = {Work(), Time(), l, slot.first_delay};
+  slot.first_delay = free_delay_;
+  free_delay_ = next_free;
+  return delay;
+}
+
+void FlowNetwork::DropDelays(Slot& slot) {
+  for (std::int32_t d = slot.first_delay; d != kNone;) {
+    const std::int32_t next = delays_[Index(d)].next;
+    delays_[Index(d)].next = free_delay_;
+    free_delay_ = d;
+    d = next;
+  }
+  slot.first_delay = kNone;
+}
+
 // Turns lost work into time while the alone rate is still the one at which it was lost.
-void FlowNetwork::CloseDelays(Slot& slot) {
-  for (Delay& delay : slot.delays) {
+void FlowNetwork::CloseDelays(const Slot& slot) {
+  for (std::int32_t d = slot.first_delay; d != kNone; d = delays_[Index(d)].next) {
+    Delay& delay = delays_[Index(d)];
     delay.time += Time(static_cast<std::int64_t>(delay.lost.count() / slot.alone.count()));
     delay.lost = Work();
   }
@@ -39,7 +66,8 @@ void FlowNetwork::ReportDelays(std::int32_t s, Completion& completion) {
   Slot& slot = slots_[Index(s)];
   CloseDelays(slot);
   Time most;
-  for (const Delay& delay : slot.delays) {
+  for (std::int32_t d = slot.first_delay; d != kNone; d = delays_[Index(d)].next) {
+    const Delay& delay = delays_[Index(d)];
     if (delay.time == Time()) continue;
     completion.delay += delay.time;
     if (delay.time > most || (delay.time == most && delay.link < completion.bottleneck)) {
@@ -47,12 +75,13 @@ void FlowNetwork::ReportDelays(std::int32_t s, Completion& completion) {
       completion.bottleneck = delay.link;
     }
     Reported& reported = reported_[Index(delay.link)];
-    reported.delay += delay.time * (slot.count * slot.alike);
+    reported.delay += delay.time * (slot.count * terms_[Index(s)].alike);
     if (delay.time < reported.most.delay) continue;
     const Victim victim = VictimOn(delay.link, s, delay.time);
     const auto rank = [](const Victim& v) { return std::tuple(-v.delay.count(), v.key, v.taken_by, -v.taken.count()); };
     if (rank(victim) < rank(reported.most)) reported.most = victim;
   }
+  DropDelays(slot);
 }
 
 // So far, up to now.

@@ -6,109 +6,89 @@ namespace orrery::network {
 
 void ProgressiveFilling::Clear() {
   links_.clear();
+  locals_.clear();
   variables_.clear();
   loads_.clear();
 }
 
-std::int32_t ProgressiveFilling::AddLink(std::int32_t id, std::int64_t capacity) {
-  links_.push_back({id, capacity, 0, 0, 0});
-  return static_cast<std::int32_t>(links_.size()) - 1;
-}
-
-std::int32_t ProgressiveFilling::AddVariable(std::int64_t cap, std::int64_t weight, std::int64_t count) {
-  variables_.push_back({cap, weight, count, kNotFrozen, kOwnCap, static_cast<std::int64_t>(loads_.size())});
-  return static_cast<std::int32_t>(variables_.size()) - 1;
-}
-
-void ProgressiveFilling::AddLoad(std::int32_t link, std::int64_t coefficient) {
-  loads_.push_back({link, coefficient * variables_.back().count});
-  links_[Index(link)].unfrozen += loads_.back().of_all * variables_.back().weight;
-  ++links_[Index(link)].first_user;  // a count, until ListUsers
-}
-
-// A counting sort of the loads by link.
-void ProgressiveFilling::ListUsers() {
-  users_.resize(loads_.size());
-  std::int64_t end = 0;
-  for (Link& link : links_) link.first_user = end += link.first_user;
-  auto load_end = static_cast<std::int64_t>(loads_.size());
-  for (auto v = static_cast<std::int32_t>(variables_.size()) - 1; v >= 0; --v) {
-    for (auto i = variables_[Index(v)].first_load; i < load_end; ++i) {
-      const auto slot = --links_[Index(loads_[static_cast<std::size_t>(i)].link)].first_user;
-      users_[static_cast<std::size_t>(slot)] = v;
-    }
-    load_end = variables_[Index(v)].first_load;
-  }
-}
-
 void ProgressiveFilling::Solve() {
-  ListUsers();
   heap_.clear();
-  for (std::size_t l = 0; l < links_.size(); ++l) {
-    const Link& link = links_[l];
-    if (link.unfrozen > 0) heap_.push_back({link.left / link.unfrozen, static_cast<std::int32_t>(l)});
-  }
-  for (std::size_t v = 0; v < variables_.size(); ++v) {
-    const Variable& variable = variables_[v];
-    heap_.push_back({(variable.cap - 1) / variable.weight + 1, ~static_cast<std::int32_t>(v)});
-  }
+  for (std::size_t l = 0; l < links_.size(); ++l) heap_.push_back({ShareOf(links_[l]), static_cast<std::int32_t>(l)});
   std::make_heap(heap_.begin(), heap_.end(), IsLater);
-  num_unfrozen_ = static_cast<std::int64_t>(variables_.size());
-  while (num_unfrozen_ > 0) {
-    const std::int64_t level = TakeNextLevel();
-    // Own caps first; they are the negative items. Then links by id, so that the bottleneck is the smallest id.
-    std::sort(tied_.begin(), tied_.end(), [this](std::int32_t a, std::int32_t b) {
-      if (a < 0 || b < 0) return a < b;
-      return links_[Index(a)].id < links_[Index(b)].id;
-    });
-    for (const std::int32_t item : tied_) {
-      if (item < 0) {
-        Freeze(~item, variables_[Index(~item)].cap, kOwnCap);
+  while (TakeNextLevel()) {
+    for (const std::int32_t link : tied_) Close(links_[Index(link)]);
+  }
+}
+
+// What each unfrozen variable on the link can have, without those on this link alone that need less; 0 if none is left.
+std::int64_t ProgressiveFilling::ShareOf(Link& link) {
+  while (link.unfrozen > 0) {
+    const std::int64_t share = link.left / link.unfrozen;
+    const std::int32_t end = link.end_local;
+    for (std::int32_t i = link.first_local; i < link.end_local;) {
+      Local& local = locals_[Index(i)];
+      if (local.level >= share) {
+        ++i;
         continue;
       }
-      links_[Index(item)].closed_at = level;
-      const auto next = Index(item) + 1;
-      const auto end = next < links_.size() ? links_[next].first_user : static_cast<std::int64_t>(users_.size());
-      FreezeUsers(links_[Index(item)], end, level);
+      link.left -= local.rate;
+      link.unfrozen -= local.weight;
+      local = locals_[Index(--link.end_local)];
     }
+    if (link.end_local == end) return share;
   }
+  return 0;
 }
 
-void ProgressiveFilling::Push(Entry entry) {
-  heap_.push_back(entry);
-  std::push_heap(heap_.begin(), heap_.end(), IsLater);
-}
-
-// The next level; all that is at it goes from the heap into tied_. An unfrozen variable always has an entry.
-std::int64_t ProgressiveFilling::TakeNextLevel() {
+// Takes the next level at which links close, and them, by id, from the heap. False: there is none.
+bool ProgressiveFilling::TakeNextLevel() {
   tied_.clear();
-  std::int64_t level = 0;
-  while (!heap_.empty() && (tied_.empty() || heap_.front().level == level)) {
-    const Entry entry = heap_.front();
+  while (!heap_.empty() && (tied_.empty() || heap_.front().level == level_)) {
+    const std::int32_t item = heap_.front().link;
     std::pop_heap(heap_.begin(), heap_.end(), IsLater);
     heap_.pop_back();
-    if (entry.item >= 0) {
-      const Link& link = links_[Index(entry.item)];
-      if (link.unfrozen == 0) continue;
-      const std::int64_t share = link.left / link.unfrozen;
-      if (share > entry.level) {
-        Push({share, entry.item});
-        continue;
-      }
-    } else if (variables_[Index(~entry.item)].rate != kNotFrozen) {
-      continue;
+    Link& link = links_[Index(item)];
+    const std::int64_t share = ShareOf(link);
+    const bool is_next = tied_.empty() ? heap_.empty() || share <= heap_.front().level : share == level_;
+    if (link.open == 0) {
+      link.closed_at = share;
+    } else if (is_next && share <= link.least_level) {
+      level_ = share;
+      tied_.push_back(item);
+    } else {
+      if (is_next) FreezeBelow(link, share);
+      heap_.push_back({share, item});
+      std::push_heap(heap_.begin(), heap_.end(), IsLater);
     }
-    level = entry.level;
-    tied_.push_back(entry.item);
   }
-  return level;
+  std::sort(tied_.begin(), tied_.end(),
+            [this](std::int32_t a, std::int32_t b) { return links_[Index(a)].id < links_[Index(b)].id; });
+  return !tied_.empty();
 }
 
-void ProgressiveFilling::FreezeUsers(const Link& link, std::int64_t users_end, std::int64_t level) {
-  for (auto i = link.first_user; i < users_end; ++i) {
-    const std::int32_t v = users_[static_cast<std::size_t>(i)];
-    // Below its cap: its own level is above this one.
-    if (variables_[Index(v)].rate == kNotFrozen) Freeze(v, variables_[Index(v)].weight * level, link.id);
+// Freezes what on the link has an own level below this one.
+void ProgressiveFilling::FreezeBelow(Link& link, std::int64_t level) {
+  link.least_level = kNever;
+  for (std::int32_t i = link.last_load; i != kNone; i = loads_[Index(i)].previous) {
+    const Variable& variable = variables_[Index(loads_[Index(i)].variable)];
+    if (variable.is_frozen) continue;
+    if (variable.level < level)
+      Freeze(loads_[Index(i)].variable, variable.cap, kOwnCap);
+    else
+      link.least_level = std::min(link.least_level, variable.level);
+  }
+}
+
+void ProgressiveFilling::Close(Link& link) {
+  link.closed_at = level_;
+  for (std::int32_t i = link.last_load; i != kNone; i = loads_[Index(i)].previous) {
+    const std::int32_t v = loads_[Index(i)].variable;
+    const Variable& variable = variables_[Index(v)];
+    if (variable.is_frozen) continue;
+    if (variable.level == level_)
+      Freeze(v, variable.cap, kOwnCap);
+    else
+      Freeze(v, variable.weight * level_, link.id);
   }
 }
 
@@ -116,13 +96,13 @@ void ProgressiveFilling::Freeze(std::int32_t v, std::int64_t rate, std::int32_t 
   Variable& variable = variables_[Index(v)];
   variable.rate = rate;
   variable.bottleneck = bottleneck;
-  --num_unfrozen_;
-  const auto next = Index(v) + 1;
-  const auto end = next < variables_.size() ? variables_[next].first_load : static_cast<std::int64_t>(loads_.size());
-  for (auto i = variable.first_load; i < end; ++i) {
-    const Load& load = loads_[static_cast<std::size_t>(i)];
-    links_[Index(load.link)].left -= load.of_all * rate;
-    links_[Index(load.link)].unfrozen -= load.of_all * variable.weight;
+  variable.is_frozen = true;
+  for (std::int32_t i = variable.first_load; i < variable.end_load; ++i) {
+    const Load& load = loads_[Index(i)];
+    Link& link = links_[Index(load.link)];
+    link.left -= load.of_all * rate;
+    link.unfrozen -= load.of_all * variable.weight;
+    --link.open;
   }
 }
 

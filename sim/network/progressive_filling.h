@@ -16,13 +16,21 @@
 // of variables and links alone, so neither the order in which they were added nor a variable with count k in the place
 // of k equal ones can show, and sets that share no link can be solved apart.
 //
-// Cost: O(loads + links log links) beside one division for each time that a link's share is looked at again.
+// A variable that is frozen at its own level must be so before a link of its own closes at a higher one, but when
+// before that is the same. So only links are kept in order, and what is on a link is looked at when its share is the
+// smallest; what is on that link alone whenever it is below the share.
+//
+// Cost: O(loads + links log links), beside one division for each time that a link's share is looked at again, and one
+// look at what is on a link for each time that own levels below its share are found there.
 //
 // Source: D. Bertsekas and R. Gallager, "Data Networks", 2nd edition, section 6.5.2 (max-min flow control).
 #ifndef ORRERY_SIM_NETWORK_PROGRESSIVE_FILLING_H_
 #define ORRERY_SIM_NETWORK_PROGRESSIVE_FILLING_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace orrery::network {
@@ -37,14 +45,46 @@ class ProgressiveFilling {
   void Clear();
 
   // Indices count from 0. `id` names the link in answers; ids are distinct.
-  std::int32_t AddLink(std::int32_t id, std::int64_t capacity);
+  std::int32_t AddLink(std::int32_t id, std::int64_t capacity) {
+    Link& link = links_.emplace_back();
+    link.id = id;
+    link.left = capacity;
+    link.first_local = link.end_local = static_cast<std::int32_t>(locals_.size());
+    return static_cast<std::int32_t>(links_.size()) - 1;
+  }
+  // A variable, or several, on the link added last and on no other, of this level of their own: in all, load x rate and
+  // load x weight. It has no index and no answer: its level is the lesser of its own and ClosedAt.
+  void AddLocal(std::int64_t level, std::int64_t rate, std::int64_t weight) {
+    Link& link = links_.back();
+    locals_.push_back({level, rate, weight});
+    link.unfrozen += weight;
+    ++link.end_local;
+  }
   // `count` equal variables; `cap` is that of one of them.
-  std::int32_t AddVariable(std::int64_t cap, std::int64_t weight, std::int64_t count);
+  std::int32_t AddVariable(std::int64_t cap, std::int64_t weight, std::int64_t count) {
+    Variable& variable = variables_.emplace_back();
+    variable.cap = variable.rate = cap;
+    variable.weight = weight;
+    variable.count = count;
+    variable.level = LevelOf(cap, weight);
+    variable.first_load = variable.end_load = static_cast<std::int32_t>(loads_.size());
+    return static_cast<std::int32_t>(variables_.size()) - 1;
+  }
   // The variable added last puts `coefficient` on a link per unit of rate; each pair at most once.
-  void AddLoad(std::int32_t link, std::int64_t coefficient);
+  void AddLoad(std::int32_t l, std::int64_t coefficient) {
+    Variable& variable = variables_.back();
+    Link& link = links_[Index(l)];
+    const std::int64_t of_all = coefficient * variable.count;
+    loads_.push_back({l, static_cast<std::int32_t>(variables_.size()) - 1, link.last_load, of_all});
+    link.last_load = variable.end_load++;
+    link.least_level = std::min(link.least_level, variable.level);
+    link.unfrozen += of_all * variable.weight;
+    ++link.open;
+  }
 
   void Solve();
 
+  static std::int64_t LevelOf(std::int64_t rate, std::int64_t weight) { return (rate - 1) / weight + 1; }
   // Of one of the `count`.
   std::int64_t Rate(std::int32_t variable) const { return variables_[Index(variable)].rate; }
   // The level at which the link became full and froze all that was left on it; 0 where it never did.
@@ -53,47 +93,62 @@ class ProgressiveFilling {
   std::int32_t Bottleneck(std::int32_t variable) const { return variables_[Index(variable)].bottleneck; }
 
  private:
+  static constexpr std::int32_t kNone = -1;
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   struct Link {
     std::int32_t id = 0;
-    std::int64_t left = 0;        // capacity that frozen variables leave
-    std::int64_t unfrozen = 0;    // sum of coefficient x weight x count of those not frozen
-    std::int64_t first_user = 0;  // in users_
+    std::int32_t first_local = 0;  // in locals_: those not frozen
+    std::int32_t end_local = 0;
+    std::int32_t last_load = kNone;     // in loads_
+    std::int32_t open = 0;              // variables that are not frozen, without locals
+    std::int64_t left = 0;              // capacity that frozen variables leave
+    std::int64_t unfrozen = 0;          // sum of coefficient x weight x count of those not frozen
+    std::int64_t least_level = kNever;  // no unfrozen variable but locals has a lower one of its own
     std::int64_t closed_at = 0;
+  };
+  struct Local {
+    std::int64_t level = 0;
+    std::int64_t rate = 0;    // x load
+    std::int64_t weight = 0;  // x load
   };
   struct Variable {
     std::int64_t cap = 0;
     std::int64_t weight = 0;
     std::int64_t count = 0;
-    std::int64_t rate = kNotFrozen;
+    std::int64_t level = 0;  // its own
+    std::int64_t rate = 0;
+    std::int32_t first_load = 0;  // in loads_
+    std::int32_t end_load = 0;
     std::int32_t bottleneck = kOwnCap;
-    std::int64_t first_load = 0;  // in loads_
+    bool is_frozen = false;
   };
   struct Load {
     std::int32_t link = 0;
-    std::int64_t of_all = 0;  // coefficient x count
+    std::int32_t variable = 0;
+    std::int32_t previous = kNone;  // of the link
+    std::int64_t of_all = 0;        // coefficient x count
   };
-  // A link, or a variable's own level: ~index. A link's level may be out of date; it is then too low.
+  // A share that may be out of date; it is then too low.
   struct Entry {
     std::int64_t level = 0;
-    std::int32_t item = 0;
+    std::int32_t link = 0;
   };
-  static constexpr std::int64_t kNotFrozen = -1;
   static std::size_t Index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool IsLater(const Entry& a, const Entry& b) { return a.level > b.level; }
 
-  void ListUsers();
-  void Push(Entry entry);
-  std::int64_t TakeNextLevel();
-  void FreezeUsers(const Link& link, std::int64_t users_end, std::int64_t level);
+  std::int64_t ShareOf(Link& link);
+  bool TakeNextLevel();
+  void FreezeBelow(Link& link, std::int64_t level);
+  void Close(Link& link);
   void Freeze(std::int32_t variable, std::int64_t rate, std::int32_t bottleneck);
 
   std::vector<Link> links_;
+  std::vector<Local> locals_;  // by link
   std::vector<Variable> variables_;
-  std::vector<Load> loads_;
-  std::vector<std::int32_t> users_;  // variables by link
+  std::vector<Load> loads_;  // by variable
   std::vector<Entry> heap_;
-  std::vector<std::int32_t> tied_;  // items of the level being frozen
-  std::int64_t num_unfrozen_ = 0;
+  std::int64_t level_ = 0;
+  std::vector<std::int32_t> tied_;  // links that close at it
 };
 
 }  // namespace orrery::network

@@ -19,6 +19,11 @@ std::uint64_t Key(std::int32_t unit, std::int32_t op) {
   return static_cast<std::uint64_t>(unit) << 32 | static_cast<std::uint32_t>(op);
 }
 
+// Whenever it was booked.
+Work LeftAt(Time now, const Progress& progress) {
+  return progress.left - std::min(progress.left, WorkAt(progress.rate, now - progress.since));
+}
+
 }  // namespace
 
 SharedTransfers::SharedTransfers(const engine::World& world, std::optional<AlikeClasses> alike)
@@ -134,8 +139,7 @@ std::vector<engine::TransferProgress> SharedTransfers::Progress(Time now) {
   for (const network::Progress& progress : network_.UnderWay()) {
     engine::StateHash hash(now);
     hash.AddInstant(progress.start);
-    hash.Add(progress.left.count());
-    hash.AddInstant(progress.since);
+    hash.Add(LeftAt(now, progress).count());
     hash.Add(progress.rate.count());
     hash.Add(progress.bottleneck);
     all.push_back({under_way_[static_cast<std::size_t>(progress.activity.slot)].id, hash.value()});
@@ -146,9 +150,7 @@ std::vector<engine::TransferProgress> SharedTransfers::Progress(Time now) {
 std::vector<Work> SharedTransfers::UnitsByRoute() {
   std::vector<Work> units = begun_;
   for (const network::Progress& progress : network_.UnderWay()) {
-    const Work since = WorkAt(progress.rate, network_.now() - progress.since);
-    const std::size_t route = under_way_[static_cast<std::size_t>(progress.activity.slot)].route;
-    units[route] -= progress.left - std::min(progress.left, since);
+    units[under_way_[static_cast<std::size_t>(progress.activity.slot)].route] -= LeftAt(network_.now(), progress);
   }
   return units;
 }

@@ -105,6 +105,14 @@ TEST(NcclTestsLog, OneProgramAndVersion) {
 }
 
 // Two processes of two GPUs each, with one line of the list left out, said twice, or of another host.
+// Of several groups at once the rows are one group's, and the ranks all.
+TEST(NcclTestsLog, OneGroup) {
+  std::string split = kLog;
+  split.replace(split.find("Rank  1 Group  0"), 16, "Rank  1 Group  1");
+  EXPECT_EQ(ParseNcclTestsLog(split, "log").status().message(),
+            "log: line 4: a rank of group 1; allowed: one group of all ranks");
+}
+
 TEST(NcclTestsLog, EveryRankIsListed) {
   const auto line = [](int rank, const std::string& host) {
     return absl::StrCat("#  Rank  ", rank, " Group  0 Pid   1 on ", host, " device  0 [0000:04:00] NVIDIA H100\n");

@@ -391,7 +391,7 @@ class ImportCliTest : public CollectiveCliTest {
       const double algbw = double{row["bytes"]} / time / 1e3;
       char line[200];
       std::snprintf(line, sizeof line, "%lld 1 float sum -1 %.2f %.2f %.2f 0 %.2f %.2f %.2f 0\n",
-                    static_cast<long long>(row["bytes"]), time, algbw, algbw, time, algbw, algbw);
+                    static_cast<long long>(row["bytes"]), time, algbw, 1.75 * algbw, time, algbw, 1.75 * algbw);
       log += line;
     }
     return log;
@@ -492,6 +492,12 @@ TEST_F(ImportCliTest, BadInput) {
       {"topology import --like '' --nvidia-smi x", "--like: must not be empty"},
       {"topology import --accelerator '' --nvidia-smi x", "--accelerator: must not be empty"},
   });
+  // busbw gives the operation away.
+  std::string unnamed = Log();
+  unnamed.erase(unnamed.find("# ./all_reduce_perf\n"), 20);
+  const std::string other =
+      import_ + "--collective all_gather --cluster dgx-h100-ndr --nccl-tests " + File("u.txt", unnamed);
+  ExpectRefused({{other, "busbw is 1.750 of algbw; allowed: 0.875, as of all_gather among 8 ranks"}});
   // Groups that share GPUs are refused by row, and counted.
   const std::string several = File("several.csv",
                                    "hardware,nodes,gpus,collective,bytes,time_us,concurrent_groups\n"

@@ -100,6 +100,9 @@ TEST_F(TopologyCliTest, RouteOfTheDefaultCluster) {
                               ContainsRegex("leaf1 +spine0 to spine31 +leaf - spine +32 +1 .* 3.1 %\n"),
                               HasSubstr("links      12 one after another")));
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '%'), 12);
+  // Without one of the spines a range does not hold all of its devices.
+  EXPECT_THAT(Orrery("topology route --from gpu:3 --to gpu:9001 --without spine5").out,
+              ContainsRegex("leaf1 +31 of spine0 to spine31 +leaf - spine +31 +1 .* 3.2 %\n"));
 }
 
 // Two nodes, NIC i of both on leaf i. A GPU without its NIC, or without the cable from it to its leaf, has NIC 0 as the

@@ -109,6 +109,7 @@ TEST(Collectives, SeveralGroups) {
   EXPECT_EQ(row("1", "4", "3").reason, "several groups on the same GPUs");
   EXPECT_EQ(row("2", "8", "2").reason, "several groups that share links");
   EXPECT_EQ(row("1", "4", "0").status, Status::kFailed);
+  EXPECT_EQ(row("1", "1", "1").reason, "one GPU, which communicates with none");
 }
 
 // The totals of a size are over all groups of it, whatever the hardware and the collective.

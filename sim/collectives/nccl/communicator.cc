@@ -91,7 +91,7 @@ absl::StatusOr<Communicator> DescribeCommunicator(const v1::Cluster& cluster, co
         cluster.has_accelerator()
             ? absl::StrCat("accelerator ", cluster.accelerator().name(),
                            ": compute_capability is not stated, and NCCL's tables go by it; allowed: 10 to 990")
-            : absl::StrCat("cluster ", cluster.name(),
+            : absl::StrCat("cluster", cluster.name().empty() ? "" : " ", cluster.name(),
                            ": accelerator is not stated, and NCCL's tables go by it; allowed: one beside the graph"));
   }
   const v1::NcclTimes& times = cluster.accelerator().nccl_times();
