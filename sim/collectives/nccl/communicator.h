@@ -71,8 +71,8 @@ struct Communicator {
 // ranks, nodes, leaves and GPUs.
 using Views = std::vector<Communicator>;
 
-// What the library takes all nodes to be: no faster than any, the fullest node's ranks; CPUs of two vendors count as AMD,
-// as the library's limits of LL have it.
+// What the library takes all nodes to be: no faster than any, the fullest node's ranks; CPUs of two vendors count as
+// AMD, as the library's limits of LL have it.
 Communicator CommonOf(const Views& views);
 
 // Who else sends at the same time.
