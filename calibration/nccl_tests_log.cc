@@ -49,6 +49,17 @@ std::string_view Behind(std::string_view line, std::string_view key) {
   return rest.substr(0, rest.find_first_of(" +\t\r"));
 }
 
+// Of the library, as itself ("NCCL version 2.21.5+cuda12.4") and nccl-tests ("nccl-library=22105") print it; ""
+// without.
+std::string VersionIn(std::string_view line) {
+  const std::string_view printed = Behind(line, "NCCL version ");
+  if (!printed.empty()) return std::string(printed);
+  const std::string_view library = Behind(line, "nccl-library=");
+  const auto code = Parse<std::int64_t>({library.data(), library.size()});
+  if (!code.has_value() || *code < 10000) return "";
+  return absl::StrCat(*code / 10000, ".", *code / 100 % 100, ".", *code % 100);
+}
+
 class Reader {
  public:
   void Line(std::string_view line, int number) {
@@ -140,12 +151,12 @@ class Reader {
       }
       if (found.ok()) log_.operation = *found;
     }
-    const std::string_view version = Behind(line, "NCCL version ");
+    const std::string version = VersionIn(line);
     if (!version.empty()) {
       if (!log_.version.empty() && log_.version != version) {
-        Several(number, absl::StrCat("NCCL ", std::string(version)), absl::StrCat("NCCL ", log_.version));
+        Several(number, absl::StrCat("NCCL ", version), absl::StrCat("NCCL ", log_.version));
       }
-      log_.version = std::string(version);
+      log_.version = version;
     }
     const auto threads = Parse<std::int64_t>(Text(Behind(line, "nThread ")));
     const auto gpus = Parse<std::int64_t>(Text(Behind(line, "nGpus ")));

@@ -147,7 +147,7 @@ struct ScheduleCommands {
   }
 
   void AddOptimizeParameters(CLI::App* command) {
-    command->add_option("--ranks", optimize.ranks, "Pipeline ranks; default: 4")->check(CLI::Range(1, 1 << 14));
+    command->add_option("--ranks", optimize.ranks, "Pipeline ranks; default: 4")->check(CLI::Range(1, (1 << 14) - 1));
     command->add_option("--microbatches", optimize.micro_batches, "Micro-batches; default: 8")
         ->check(CLI::Range(1, 1 << 14));
     command
@@ -440,7 +440,9 @@ int Main(int argc, char** argv) {
   spec_command->require_subcommand(1);
   SpecListArguments list;
   CLI::App* list_command = spec_command->add_subcommand("list", "Print the presets");
-  list_command->add_option("kind", list.kind, "accelerators, clusters, models, profiles or software; default: all");
+  list_command->add_option(
+      "kind", list.kind,
+      "accelerators, clusters, expert_transports, models, nccl, nccl_times, profiles or software; default: all");
   AddSpecPath(list_command, &list.spec_path);
   list_command->callback([&] { code = orrery::cli::SpecList(list); });
   std::string spec_output;

@@ -187,8 +187,8 @@ class Checker {
 
   absl::Status Apart(std::int64_t a, std::int64_t b) const {
     return absl::InvalidArgumentError(
-        absl::StrCat("cluster: GPU ", a, " (", topology_.NameOf(topology_.gpu(a)), ") and GPU ", b, " (",
-                     topology_.NameOf(topology_.gpu(b)),
+        absl::StrCat(topology_.is_free_form() ? "cluster.graph" : "cluster", ": GPU ", a, " (",
+                     topology_.NameOf(topology_.gpu(a)), ") and GPU ", b, " (", topology_.NameOf(topology_.gpu(b)),
                      ") cannot reach each other; allowed: a way over NVLink, PCIe or the network"));
   }
 

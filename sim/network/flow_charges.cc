@@ -50,7 +50,7 @@ void FlowNetwork::ChargeForLeaver(std::int32_t s) {
 }
 
 // What an activity that has ended lost on a link, and to whom most.
-FlowNetwork::Victim FlowNetwork::VictimOn(LinkId l, std::int32_t s, Time delay) const {
+Victim FlowNetwork::VictimOn(LinkId l, std::int32_t s, Time delay) const {
   Victim victim{delay, slots_[Index(s)].key, 0, Time()};
   if (!options_.attribute_delays) return victim;
   Work all;

@@ -37,6 +37,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -98,19 +99,30 @@ struct Completion {
   bool bypassed = false;  // never in the solver: no link that it used could have slowed it
 };
 
+// What an activity lost on a link.
+struct Victim {
+  Time delay;
+  std::uint64_t key = 0;
+  // With attribute_delays: key of the activity that took most of that, the smallest where several, and how much.
+  std::uint64_t taken_by = 0;
+  Time taken;
+
+  // Greater delays come first, of equal ones the smallest key.
+  friend bool operator<(const Victim& a, const Victim& b) {
+    return std::tuple(-a.delay.count(), a.key, a.taken_by, -a.taken.count()) <
+           std::tuple(-b.delay.count(), b.key, b.taken_by, -b.taken.count());
+  }
+};
+
 // One link from time 0 until now.
 struct LinkUse {
   LinkId link = 0;
-  Work bytes;                      // carried, in 1e-15 bytes
-  Time busy;                       // with at least one activity on it
-  double utilisation = 0;          // bytes carried / bytes that it could have carried
-  std::int64_t activities = 0;     // that used it and ended
-  Time delay;                      // by which it slowed them: the sum over them
-  std::uint64_t most_delayed = 0;  // key of the activity that it slowed most, the smallest where several; if delay > 0
-  Time most_delay;
-  // With attribute_delays: key of the activity that took most of that, the smallest where several, and how much.
-  std::uint64_t most_taken_by = 0;
-  Time most_taken;
+  Work bytes;                   // carried, in 1e-15 bytes
+  Time busy;                    // with at least one activity on it
+  double utilisation = 0;       // bytes carried / bytes that it could have carried
+  std::int64_t activities = 0;  // that used it and ended
+  Time delay;                   // by which it slowed them: the sum over them
+  Victim most;                  // the greatest
 };
 
 // How far an activity in progress is.
@@ -126,7 +138,7 @@ struct Progress {
 struct FlowNetworkOptions {
   // False: every change solves everything again. The answers are the same; for tests.
   bool incremental = true;
-  // Says who took what activities lost (LinkUse::most_taken_by). Costs time where many share links.
+  // Says who took what activities lost (Victim::taken_by). Costs time where many share links.
   bool attribute_delays = false;
 };
 
@@ -216,13 +228,6 @@ class FlowNetwork {
     Work bytes;
     std::int64_t activities = 0;
     Time busy;
-  };
-  // A delay on a link.
-  struct Victim {
-    Time delay;
-    std::uint64_t key = 0;
-    std::uint64_t taken_by = 0;
-    Time taken;
   };
   struct alignas(kCacheLine) Reported {
     Work could_carry;  // before `capacity_since`

@@ -1,7 +1,6 @@
 // What a FlowNetwork says about its activities and links.
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 #include "base/status_macros.h"
 #include "sim/network/flow_network.h"
@@ -78,8 +77,7 @@ void FlowNetwork::ReportDelays(std::int32_t s, Completion& completion) {
     reported.delay += delay.time * (slot.count * terms_[Index(s)].alike);
     if (delay.time < reported.most.delay) continue;
     const Victim victim = VictimOn(delay.link, s, delay.time);
-    const auto rank = [](const Victim& v) { return std::tuple(-v.delay.count(), v.key, v.taken_by, -v.taken.count()); };
-    if (rank(victim) < rank(reported.most)) reported.most = victim;
+    if (victim < reported.most) reported.most = victim;
   }
   DropDelays(slot);
 }
@@ -93,16 +91,7 @@ LinkUse FlowNetwork::Use(LinkId l) const {
   const Link& link = links_[Index(l)];
   const Traffic& traffic = traffic_[Index(l)];
   const Reported& reported = reported_[Index(l)];
-  LinkUse use{l,
-              traffic.bytes,
-              traffic.busy,
-              0,
-              traffic.activities,
-              reported.delay,
-              reported.most.key,
-              reported.most.delay,
-              reported.most.taken_by,
-              reported.most.taken};
+  LinkUse use{l, traffic.bytes, traffic.busy, 0, traffic.activities, reported.delay, reported.most};
   for (std::int32_t h = link.first_hop; h != kNone; h = hops_[Index(h)].next) {
     const Hop& hop = hops_[Index(h)];
     const Slot& slot = slots_[Index(hop.slot)];

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -80,14 +79,7 @@ std::vector<ClassUse> UsesOfClasses(const engine::World& world, const engine::Fo
       continue;
     }
     known.use.delay += use.delay;
-    const auto rank = [](const network::LinkUse& u) {
-      return std::tuple(-u.most_delay.count(), u.most_delayed, u.most_taken_by, -u.most_taken.count());
-    };
-    if (rank(use) >= rank(known.use)) continue;
-    known.use.most_delay = use.most_delay;
-    known.use.most_delayed = use.most_delayed;
-    known.use.most_taken_by = use.most_taken_by;
-    known.use.most_taken = use.most_taken;
+    known.use.most = std::min(known.use.most, use.most);
   }
   return classes;
 }
@@ -138,7 +130,17 @@ LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world,
   std::sort(order.begin(), order.end(), [&classes](std::size_t a, std::size_t b) {
     return std::pair(-classes[a].use.utilisation, a) < std::pair(-classes[b].use.utilisation, b);
   });
-  if (order.size() > count) order.resize(count);
+  if (order.size() > count) {
+    // Links that hold others up need not be those that carry most.
+    const auto delay = [&](std::size_t c) { return (classes[c].use.delay / alike.links_alike[c]).count(); };
+    const auto slowest = std::min_element(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
+      return std::pair(-delay(x), x) < std::pair(-delay(y), y);
+    });
+    const bool is_listed = slowest < order.begin() + static_cast<std::ptrdiff_t>(count);
+    const std::size_t most_delay = *slowest;
+    order.resize(count);
+    if (!is_listed && count > 0 && classes[most_delay].use.delay > Time()) order.push_back(most_delay);
+  }
   const auto bytes = BytesByKind(world, transfers);
   const Time end = transfers.network().now();
   for (const std::size_t c : order) {
@@ -156,11 +158,11 @@ LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world,
                       .users = UsersOf(bytes[static_cast<std::size_t>(link)]),
                       .most_delayed = {},
                       .most_taken = {}};
-    if (use.most_delay > Time()) {
-      report.most_delayed = {NameOfTransfer(use.most_delayed, built, alike), use.most_delay};
+    if (use.most.delay > Time()) {
+      report.most_delayed = {NameOfTransfer(use.most.key, built, alike), use.most.delay};
     }
-    if (use.most_taken > Time()) {
-      report.most_taken = {NameOfTransfer(use.most_taken_by, built, alike), use.most_taken};
+    if (use.most.taken > Time()) {
+      report.most_taken = {NameOfTransfer(use.most.taken_by, built, alike), use.most.taken};
     }
     summary.links.push_back(std::move(report));
   }

@@ -54,8 +54,8 @@ struct LinkSummary {
   std::int64_t never_slowed = 0;
 };
 
-// The `count` busiest kinds of links. `world`: what was replayed, `alike.world` or the world that it was folded from;
-// `transfers` have the classes of `alike`.
+// The `count` busiest kinds of links, and behind them the one that delayed most where it is none of these. `world`:
+// what was replayed, `alike.world` or the world that it was folded from; `transfers` have the classes of `alike`.
 LinkSummary BusiestLinks(const TrainingWorld& built, const engine::World& world, const engine::Folding& alike,
                          const topology::Topology& topology, network::SharedTransfers& transfers, std::size_t count);
 

@@ -105,6 +105,15 @@ TEST(NcclTestsLog, OneProgramAndVersion) {
 }
 
 // Two processes of two GPUs each, with one line of the list left out, said twice, or of another host.
+// nccl-tests itself prints the version as a number.
+TEST(NcclTestsLog, VersionAsANumber) {
+  std::string numbered = kLog;
+  const std::string line = "node-a:1:1 [0] NCCL INFO NCCL version 2.29.7+cuda12.9";
+  numbered.replace(numbered.find(line), line.size(),
+                   "# nccl-tests version 2.17.1 nccl-headers=22907 nccl-library=22907");
+  EXPECT_EQ(ParseNcclTestsLog(numbered, "log")->version, "2.29.7");
+}
+
 // Of several groups at once the rows are one group's, and the ranks all.
 TEST(NcclTestsLog, OneGroup) {
   std::string split = kLog;

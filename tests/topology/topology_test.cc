@@ -192,7 +192,8 @@ TEST(FreeFormTest, BackToBack) {
 
 TEST(FreeFormTest, RefusesByName) {
   const auto error = [](const std::string& more) { return BuildError(ParseCluster(Pair(more))); };
-  EXPECT_THAT(error(CableText("anic", "sw")), HasSubstr("GPU 0 (agpu) and GPU 1 (bgpu) cannot reach each other"));
+  EXPECT_THAT(error(CableText("anic", "sw")),
+              HasSubstr("cluster.graph: GPU 0 (agpu) and GPU 1 (bgpu) cannot reach each other"));
   EXPECT_THAT(error("device { id: \"agpu\" kind: NIC } "), HasSubstr("device[5].id: \"agpu\" is the id of device[1]"));
   EXPECT_THAT(error(CableText("anic", "nobody")),
               HasSubstr("cable[2] (\"anic\" - \"nobody\"): there is no device \"nobody\""));

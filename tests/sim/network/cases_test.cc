@@ -30,8 +30,8 @@ void ExpectSame(const CaseRun& a, const CaseRun& b) {
     EXPECT_EQ(a.uses[l].utilisation, b.uses[l].utilisation) << "link " << l;
     EXPECT_EQ(a.uses[l].activities, b.uses[l].activities) << "link " << l;
     EXPECT_EQ(a.uses[l].delay, b.uses[l].delay) << "link " << l;
-    EXPECT_EQ(a.uses[l].most_delayed, b.uses[l].most_delayed) << "link " << l;
-    EXPECT_EQ(a.uses[l].most_delay, b.uses[l].most_delay) << "link " << l;
+    EXPECT_EQ(a.uses[l].most.key, b.uses[l].most.key) << "link " << l;
+    EXPECT_EQ(a.uses[l].most.delay, b.uses[l].most.delay) << "link " << l;
   }
   EXPECT_EQ(a.bypassed, b.bypassed);
 }
@@ -40,8 +40,8 @@ void ExpectSame(const CaseRun& a, const CaseRun& b) {
 void ExpectSameTakers(const CaseRun& a, const CaseRun& b) {
   ExpectSame(a, b);
   for (std::size_t l = 0; l < a.uses.size(); ++l) {
-    EXPECT_EQ(a.uses[l].most_taken_by, b.uses[l].most_taken_by) << "link " << l;
-    EXPECT_EQ(a.uses[l].most_taken, b.uses[l].most_taken) << "link " << l;
+    EXPECT_EQ(a.uses[l].most.taken_by, b.uses[l].most.taken_by) << "link " << l;
+    EXPECT_EQ(a.uses[l].most.taken, b.uses[l].most.taken) << "link " << l;
   }
 }
 
@@ -108,17 +108,17 @@ TEST_P(Cases, SayWhoTookWhatTheyLost) {
     ExpectSame(RunCase(c), run);
     for (std::size_t l = 0; l < run.uses.size(); ++l) {
       const LinkUse& use = run.uses[l];
-      EXPECT_LE(use.most_taken, use.most_delay) << "link " << l;
+      EXPECT_LE(use.most.taken, use.most.delay) << "link " << l;
       // Of 60 activities at most one has a sixtieth; a picosecond may be rounded away.
-      EXPECT_GE(use.most_taken + Time(1), use.most_delay / 60) << "link " << l;
-      if (use.most_delay == Time()) continue;
+      EXPECT_GE(use.most.taken + Time(1), use.most.delay / 60) << "link " << l;
+      if (use.most.delay == Time()) continue;
       const auto uses_link = [&](std::uint64_t key) {
         const std::vector<LinkLoad>& loads = c.activities[key].loads;
         return std::any_of(loads.begin(), loads.end(),
                            [l](const LinkLoad& load) { return static_cast<std::size_t>(load.link) == l; });
       };
-      EXPECT_TRUE(uses_link(use.most_delayed) && uses_link(use.most_taken_by)) << "link " << l;
-      const bool alone = use.most_taken_by == use.most_delayed && c.activities[use.most_delayed].count == 1;
+      EXPECT_TRUE(uses_link(use.most.key) && uses_link(use.most.taken_by)) << "link " << l;
+      const bool alone = use.most.taken_by == use.most.key && c.activities[use.most.key].count == 1;
       EXPECT_FALSE(alone) << "link " << l;
     }
   });

@@ -328,8 +328,8 @@ TEST(FlowNetwork, Reports) {
   EXPECT_EQ(busiest[0].utilisation, 0.5);
   EXPECT_EQ(busiest[0].activities, 2);
   EXPECT_EQ(busiest[0].delay, S(2));  // each took 2 s for 1
-  EXPECT_EQ(busiest[0].most_delay, S(1));
-  EXPECT_EQ(busiest[0].most_delayed, 0u);
+  EXPECT_EQ(busiest[0].most.delay, S(1));
+  EXPECT_EQ(busiest[0].most.key, 0u);
   EXPECT_EQ(busiest[1].link, 1);
   EXPECT_EQ(busiest[1].busy, S(2));
   EXPECT_EQ(busiest[1].delay, Time());
@@ -340,10 +340,10 @@ TEST(FlowNetwork, Reports) {
 // What the most delayed activity of a link lost, and to whom, in seconds.
 void ExpectTaken(const Net& net, LinkId link, std::uint64_t victim, double delay, std::uint64_t taker, double taken) {
   const LinkUse use = *net.network.UseOf(link);
-  EXPECT_EQ(use.most_delayed, victim);
-  EXPECT_NEAR(SecondsFromTime(use.most_delay), delay, 1e-11);
-  EXPECT_EQ(use.most_taken_by, taker);
-  EXPECT_NEAR(SecondsFromTime(use.most_taken), taken, 1e-11);
+  EXPECT_EQ(use.most.key, victim);
+  EXPECT_NEAR(SecondsFromTime(use.most.delay), delay, 1e-11);
+  EXPECT_EQ(use.most.taken_by, taker);
+  EXPECT_NEAR(SecondsFromTime(use.most.taken), taken, 1e-11);
 }
 
 // 6 GB/s; 1 has a cap of 1 GB/s and 3 GB, 2 a cap of 2 GB/s and 2 GB; 0 has what they leave: 3 GB/s until 1 s, 5 until

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -117,6 +118,21 @@ TEST(SharedLinksTest, KindsAddUp) {
       }
     }
   }
+}
+
+// Leaves that are oversubscribed 1:2 carry little and hold up most: behind a list of one link stands the first of them.
+TEST(SharedLinksTest, TheLinkThatDelaysMostIsListed) {
+  const v1::Run run = Example("megatron_175b_3072", {"simulation.network=FLOW", "cluster.fabric.oversubscription=2"});
+  const Result all = Report(run);
+  Time most;
+  for (const LinkReport& link : all.links->links) most = std::max(most, link.delay);
+  ASSERT_LT(all.links->links.front().delay, most);
+  absl::StatusOr<Result> one = Simulate(run, {.traced_ranks = {}, .report_links = 1});
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_EQ(one->links->links.size(), 2u);
+  EXPECT_EQ(one->links->links.front().from, all.links->links.front().from);
+  EXPECT_EQ(one->links->links.back().from, "leaf0");
+  EXPECT_EQ(one->links->links.back().delay, most);
 }
 
 TEST(SharedLinksTest, FoldedIsUnfolded) {
