@@ -156,12 +156,11 @@ std::size_t CountAlike(const Topology& topology, std::span<const topology::LinkS
 std::string NamesOf(const Topology& topology, std::vector<topology::DeviceId> devices) {
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  if (devices.size() == 1) return topology.NameOf(devices.front());
   const std::string first = topology.NameOf(devices.front()), last = topology.NameOf(devices.back());
-  if (devices.size() == 1) return first;
   if (devices.size() == 2) return absl::StrCat(first, ", ", last);
-  const std::string range = absl::StrCat(first, " to ", last);
   const auto in_range = static_cast<std::size_t>(devices.back() - devices.front()) + 1;
-  return devices.size() == in_range ? range : absl::StrCat(devices.size(), " of ", range);
+  return absl::StrCat(devices.size() == in_range ? "" : absl::StrCat(devices.size(), " of "), first, " to ", last);
 }
 
 }  // namespace
