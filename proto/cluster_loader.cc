@@ -72,10 +72,11 @@ void CheckGpus(const v1::Cluster& cluster, const std::string& path, const Origin
   const auto& devices = cluster.graph().device();
   const std::int64_t has =
       std::count_if(devices.begin(), devices.end(), [](const v1::Device& one) { return one.kind() == v1::GPU; });
-  const std::int64_t needed = cluster.nodes() * cluster.node().gpus();
   const bool known =
       std::none_of(paths.begin(), paths.end(), [&](const std::string& one) { return diagnostics->IsBad(one); });
-  if (!known || needed <= has) return;
+  if (!known) return;
+  const std::int64_t needed = cluster.nodes() * cluster.node().gpus();
+  if (needed <= has) return;
   diagnostics->ErrorAtWriter(
       origins, paths,
       absl::StrCat(paths[0], " x ", paths[1], " = ", cluster.nodes(), " x ", cluster.node().gpus(), " = ", needed,
