@@ -27,12 +27,16 @@ CollectivesOptions Shipped() {
 constexpr char kHeader[] =
     "hardware,nodes,gpus,collective,bytes,time_us,harness,algorithm,tuning,use,nccl_version,network\n";
 
-absl::StatusOr<Report> Validate(const std::string& rows) {
-  const absl::StatusOr<CsvTable> table = CsvTable::Parse(kHeader + rows, "t.csv");
+absl::StatusOr<Report> ValidateTable(const std::string& text) {
+  const absl::StatusOr<CsvTable> table = CsvTable::Parse(text, "t.csv");
   EXPECT_TRUE(table.ok()) << table.status();
   NoProgress progress;
   return ValidateCollectives(*table, Shipped(), progress);
 }
+
+absl::StatusOr<Report> Validate(const std::string& rows) { return ValidateTable(kHeader + rows); }
+
+Row OnlyRow(const std::string& text) { return ValidateTable(text)->rows.front(); }
 
 TEST(Collectives, PredictedRefusedAndFailed) {
   const absl::StatusOr<Report> report = Validate(
@@ -71,13 +75,8 @@ TEST(Collectives, FailedRowsHaveNoTime) {
 // Settings among free text: of the network the fewest channels, of the source what was forced.
 TEST(Collectives, SettingsInFreeText) {
   const auto row = [](const std::string& algorithm, const std::string& network, const std::string& source) {
-    const absl::StatusOr<CsvTable> table =
-        CsvTable::Parse("source,hardware,nodes,gpus,collective,bytes,time_us,algorithm,network\n" + source +
-                            ",8xB200-SXM,1,8,all_reduce,1073741824,3000," + algorithm + "," + network + "\n",
-                        "t.csv");
-    EXPECT_TRUE(table.ok()) << table.status();
-    NoProgress progress;
-    return ValidateCollectives(*table, Shipped(), progress)->rows.front();
+    return OnlyRow("source,hardware,nodes,gpus,collective,bytes,time_us,algorithm,network\n" + source +
+                   ",8xB200-SXM,1,8,all_reduce,1073741824,3000," + algorithm + "," + network + "\n");
   };
   EXPECT_THAT(row("", "", "paper").flags, Not(Contains("Ring LL128")));
   EXPECT_THAT(row("", "", "paper (forced Ring/LL128)").flags, Contains("Ring LL128"));
@@ -96,13 +95,8 @@ TEST(Collectives, SettingsInFreeText) {
 // Behind the NVSwitches of one node every group has its own ports: each takes as long as one alone.
 TEST(Collectives, SeveralGroups) {
   const auto row = [](const std::string& nodes, const std::string& gpus, const std::string& groups) {
-    const absl::StatusOr<CsvTable> table =
-        CsvTable::Parse("hardware,nodes,gpus,collective,bytes,time_us,harness,concurrent_groups\n8xH100-SXM," + nodes +
-                            "," + gpus + ",all_reduce,1073741824,5000,xla," + groups + "\n",
-                        "t.csv");
-    EXPECT_TRUE(table.ok()) << table.status();
-    NoProgress progress;
-    return ValidateCollectives(*table, Shipped(), progress)->rows.front();
+    return OnlyRow("hardware,nodes,gpus,collective,bytes,time_us,harness,concurrent_groups\n8xH100-SXM," + nodes + "," +
+                   gpus + ",all_reduce,1073741824,5000,xla," + groups + "\n");
   };
   EXPECT_EQ(row("1", "4", "2").predicted, row("1", "4", "1").predicted);
   EXPECT_THAT(row("1", "4", "2").assumptions, Contains("2 groups side by side share no link of NVSwitches"));
